@@ -1,0 +1,102 @@
+"""Results that are defined but may not be what was wanted, and the warnings that say so."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from heatsketch.affinity import lonely_fraction
+from heatsketch.exceptions import (
+    DegenerateKernelError,
+    DegenerateKernelWarning,
+    DisconnectedGraphWarning,
+    FarPointWarning,
+    HeatSketchWarning,
+    UnderflowWarning,
+    ZeroDiagonalWarning,
+)
+
+__all__ = [
+    "warn_about_decay",
+    "warn_about_far_points",
+    "warn_about_lonely_points",
+    "warn_about_pieces",
+    "warn_about_zero_diagonal",
+]
+
+
+def warn_about_lonely_points(K: Any, epsilon: float | None) -> None:
+    """Say that epsilon is too small: points that see only themselves are embedded as noise."""
+    lonely = lonely_fraction(K)
+    if lonely <= 0.05:
+        return
+    message = (
+        f"epsilon={epsilon} leaves {lonely:.0%} of the {K.shape[0]} points without any "
+        'neighbour, and their embedding is noise; use a larger epsilon, or epsilon="auto".'
+    )
+    if lonely > 0.5:
+        raise DegenerateKernelError(message)
+    _warn(DegenerateKernelWarning, message)
+
+
+def warn_about_zero_diagonal(K: Any) -> None:
+    """Say that a given affinity has no self-loops."""
+    if not K.diagonal().all():
+        _warn(
+            ZeroDiagonalWarning,
+            "affinity='precomputed': the diagonal of X has zeros, so that a walk cannot stay "
+            "where it is and may oscillate for ever; consider adding a diagonal, for instance "
+            "the largest affinity of each row.",
+        )
+
+
+def warn_about_pieces(n_connected_components: int) -> None:
+    """Say that the graph falls into pieces."""
+    if n_connected_components > 1:
+        _warn(
+            DisconnectedGraphWarning,
+            f"X falls into n_connected_components_={n_connected_components} pieces, between "
+            "which no heat flows: distances across pieces do not shrink with power. Use a "
+            "larger n_neighbors or epsilon, or embed the pieces one by one.",
+        )
+
+
+def warn_about_decay(before: np.ndarray, after: np.ndarray, epsilon: float | None) -> None:
+    """Say that the last step of diffusion left next to nothing."""
+    largest_before, largest = float(np.abs(before).max()), float(np.abs(after).max())
+    if largest < np.finfo(after.dtype).tiny:
+        _warn(
+            UnderflowWarning,
+            f"the embedding is too small for {after.dtype} (its largest entry is {largest:.3g}); "
+            "use a smaller power, float64 input, or a smaller epsilon. If all points of X are "
+            "equal, there is nothing to embed.",
+        )
+    elif largest * np.sqrt(after.shape[1]) < 1e-3 * largest_before:
+        _warn(
+            DegenerateKernelWarning,
+            f"epsilon={epsilon} is so large that one step of diffusion leaves "
+            f"{largest / largest_before:.1e} of all differences between points; use a smaller "
+            'epsilon, or epsilon="auto".',
+        )
+
+
+def warn_about_far_points(nearest_squares: np.ndarray, epsilon: float) -> None:
+    """Say that new points are far from all training points."""
+    # Beyond this the affinity to every training point would be zero.
+    limit = -np.log(float(np.finfo(nearest_squares.dtype).tiny)) * epsilon
+    far = nearest_squares > limit
+    if far.any():
+        _warn(
+            FarPointWarning,
+            f"{far.sum()} of {len(far)} rows of X, the first of them row {int(np.argmax(far))}, "
+            f"are so far from all training points (more than {np.sqrt(limit):.3g} at "
+            f"epsilon={epsilon:.3g}) that only their nearest one counts; check their scale, or "
+            "fit with them.",
+        )
+
+
+def _warn(category: type[HeatSketchWarning], message: str) -> None:
+    # Three calls up: this, its caller, and the method of the estimator.
+    warnings.warn(message, category, stacklevel=4)

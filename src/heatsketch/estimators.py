@@ -1,0 +1,446 @@
+"""The estimators: floor one, composed, with scikit-learn's manners.
+
+Both go the same way. Points become distances, distances an affinity, the affinity a heat
+operator ``A``; then something is made that ``A`` is applied to once more, ``embedding = A @
+before_last``. A new point has a row of ``A`` of its own, and is embedded by the same product.
+The two differ only in what ``before_last`` is.
+"""
+
+from __future__ import annotations
+
+import secrets
+from abc import ABC, abstractmethod
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from heatsketch.affinity import (
+    estimate_epsilon,
+    gaussian_affinity,
+    gaussian_affinity_rows,
+    nearest_squares,
+)
+from heatsketch.diagnosis import (
+    warn_about_decay,
+    warn_about_far_points,
+    warn_about_lonely_points,
+    warn_about_pieces,
+    warn_about_zero_diagonal,
+)
+from heatsketch.engines import ENGINES, Engine, resolve_engine
+from heatsketch.exceptions import HeatSketchError
+from heatsketch.graph import METRICS, count_components, neighbor_radii
+from heatsketch.heat_operator import HeatOperator, heat_operator, heat_rows
+from heatsketch.normalization import bistochastic_scaling, symmetric_scaling
+from heatsketch.random_block import gaussian_block, rademacher_block
+from heatsketch.sketch import diffuse
+from heatsketch.spectral import eigenvalue_powers, leading_eigenpairs
+from heatsketch.validation import (
+    check_affinities,
+    check_distances,
+    check_numbers,
+    check_row_ids,
+    check_scale,
+    check_square,
+)
+
+__all__ = ["DiffusionMap", "HeatSketch"]
+
+SCALINGS = {"symmetric": symmetric_scaling, "bistochastic": bistochastic_scaling}
+BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
+
+TRANSFORM_ENTRIES = 16_000_000  # affinities of new points held at a time
+EPSILON_ENTRIES = 10_000_000  # distances looked at to choose epsilon
+
+
+class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+    """What the two embeddings share: the way from ``X`` to rows of the heat operator."""
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "n_neighbors": [Interval(Integral, 2, None, closed="left"), None],
+        "metric": [StrOptions({*METRICS, "precomputed"}), callable],
+        "affinity": [StrOptions({"gaussian", "precomputed"})],
+        "normalization": [StrOptions(set(SCALINGS))],
+        "engine": [StrOptions(set(ENGINES)), Engine],
+    }
+
+    @abstractmethod
+    def _before_last(self, A: HeatOperator, rows: Any) -> np.ndarray:
+        """Return the block that ``A`` is applied to once more."""
+
+    @abstractmethod
+    def _last_product(self, A: HeatOperator) -> np.ndarray:
+        """Apply rows of the heat operator to the block from before the last product."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, *, row_ids: Any = None) -> _HeatEmbedding:
+        """Embed the points of ``X``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Points; or a square matrix of distances (``metric="precomputed"``) or of affinities
+            (``affinity="precomputed"``).
+        y : ignored
+        row_ids : array of int of shape (n_samples,), optional
+            What the random numbers of each row depend on; the position of the row if left
+            out. Rows with the same id in two data sets get the same random numbers, which
+            makes the two embeddings comparable.
+
+        Returns
+        -------
+        self
+        """
+        X = self._check(X, reset=True)
+        rows = check_row_ids(row_ids, X.shape[0])
+        K = self._training_affinity(X)
+        warn_about_lonely_points(K, self.epsilon_)
+        self.n_connected_components_ = count_components(K)
+        warn_about_pieces(self.n_connected_components_)
+        self.scaling_ = SCALINGS[self.normalization](K)
+        A = heat_operator(K, self.scaling_)
+        self.before_last_ = self._before_last(A, rows)
+        self.embedding_ = self._last_product(A)
+        warn_about_decay(self.before_last_, self.embedding_, self.epsilon_)
+        self.training_points_ = X
+        self.heat_operator_ = A
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
+        """Embed the points of ``X`` and return the embedding.
+
+        Parameters
+        ----------
+        X, y :
+            As for :meth:`fit`.
+        **fit_params :
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+        """
+        return self.fit(X, y, **fit_params).embedding_
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Embed new points by the rule that embedded the training points.
+
+        A training point given again gets its embedding back, whatever comes with it.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_new, n_features)
+            New points; or their distances (``metric="precomputed"``) or affinities
+            (``affinity="precomputed"``) to the training points.
+
+        Returns
+        -------
+        array of shape (n_new, n_components)
+        """
+        check_is_fitted(self)
+        X = self._check(X, reset=False)
+        step = max(1, TRANSFORM_ENTRIES // self.training_points_.shape[0])
+        batches = [X[start : start + step] for start in range(0, X.shape[0], step)]
+        return np.concatenate([self._transform_batch(batch) for batch in batches])
+
+    def _transform_batch(self, X: Any) -> np.ndarray:
+        K = self._affinity_to_training(X)
+        return self._last_product(heat_rows(K, self.scaling_, self.heat_operator_))
+
+    # --- from X to an affinity ------------------------------------------------------------
+
+    def _check(self, X: Any, *, reset: bool) -> Any:
+        X = check_numbers(self, X, reset=reset)
+        if self.affinity == "precomputed":
+            if reset:
+                check_square(X, name="affinity='precomputed'")
+            check_affinities(X)
+        elif self.metric == "precomputed":
+            self._check_distances(X, reset=reset)
+        else:
+            check_scale(X)
+        return X if reset else X.astype(self.training_points_.dtype, copy=False)
+
+    def _check_distances(self, X: Any, *, reset: bool) -> None:
+        if sparse.issparse(X) and self.n_neighbors is not None:
+            raise HeatSketchError(
+                f"n_neighbors={self.n_neighbors} is not for metric='precomputed' with a sparse "
+                "X, which says itself who the neighbours are; use n_neighbors=None."
+            )
+        check_distances(X)
+        # A sparse graph of nearest neighbours need not be symmetric.
+        if reset and not sparse.issparse(X):
+            check_square(X, name="metric='precomputed'")
+
+    def _training_affinity(self, X: Any) -> Any:
+        self.epsilon_: Any = None
+        self.neighbor_radii_: Any = None
+        if self.affinity == "precomputed":
+            warn_about_zero_diagonal(X)
+            return X
+        engine = resolve_engine(self.engine)
+        d2 = engine.distances(X, metric=self.metric, n_neighbors=self.n_neighbors)
+        if self.n_neighbors is not None:
+            self.neighbor_radii_ = neighbor_radii(d2, self.n_neighbors)
+        automatic = isinstance(self.epsilon, str)
+        self.epsilon_ = self._estimated_epsilon(engine, X) if automatic else float(self.epsilon)
+        return gaussian_affinity(d2, epsilon=self.epsilon_)
+
+    def _estimated_epsilon(self, engine: Engine, X: Any) -> float:
+        # All distances of some points: a graph cut to near neighbours has lost the far ones,
+        # without which the kernel sum levels off too early.
+        n_rows = min(1000, max(10, EPSILON_ENTRIES // X.shape[0]))
+        rows = X[:: -(-X.shape[0] // n_rows)]
+        d2 = engine.distances_to(rows, X, metric=self.metric, n_neighbors=None, radii=None)
+        return estimate_epsilon(d2).epsilon
+
+    def _affinity_to_training(self, X: Any) -> Any:
+        if self.affinity == "precomputed":
+            return X
+        d2 = resolve_engine(self.engine).distances_to(
+            X,
+            self.training_points_,
+            metric=self.metric,
+            n_neighbors=self.n_neighbors,
+            radii=self.neighbor_radii_,
+        )
+        warn_about_far_points(nearest_squares(d2), self.epsilon_)
+        return gaussian_affinity_rows(d2, epsilon=self.epsilon_)
+
+    # --- scikit-learn ---------------------------------------------------------------------
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.before_last_.shape[1]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = "precomputed" in (self.metric, self.affinity)
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class HeatSketch(_HeatEmbedding):
+    r"""Embed points so that Euclidean distances estimate diffusion distances.
+
+    .. math:: Y = \frac{1}{\sqrt{k}} A^p G, \qquad
+              E |y_i - y_j|^2 = d_p(i, j)^2 = |(A^p)_i - (A^p)_j|^2
+
+    ``A`` is the heat operator of the data, ``G`` a random block: the Gaussian process embedding
+    of Gilbert and O'Neill (2024), Algorithms 4 and 5. There is no eigen-solver, so nothing can
+    fail to converge, and the cost is known: ``power`` products with ``A``.
+
+    Parameters
+    ----------
+    n_components : int, default=64
+        Columns ``k`` of the sketch. Distances have a relative error of about
+        ``1 / sqrt(2 k)``: 9 % at 64. Two columns make a poor picture.
+    power : int, default=8
+        Diffusion time ``p``: how many steps heat flows.
+    epsilon : float or "auto", default="auto"
+        Bandwidth of the Gaussian affinity ``exp(-d**2 / epsilon)``; see
+        :func:`estimate_epsilon`.
+    n_neighbors : int or None, default=None
+        Keep a pair of points only if one is among the ``n_neighbors`` nearest of the other,
+        itself included. None keeps all pairs, as the paper does, in memory of ``n_samples**2``.
+    metric : str or callable, default="euclidean"
+        Distance: "euclidean", "cosine", "manhattan", "chebyshev", "hamming", "jaccard", a
+        function of two points, or "precomputed" if ``X`` holds distances.
+    affinity : {"gaussian", "precomputed"}, default="gaussian"
+        "precomputed" if ``X`` holds affinities, for instance the weights of a graph.
+    normalization : {"symmetric", "bistochastic"}, default="symmetric"
+        Algorithm 1 or Algorithm 2 of the paper.
+    stationary : {"drop", "keep"}, default="drop"
+        Whether the stationary direction of ``A`` is part of the embedding. "keep" is the paper
+        to the letter; it adds a term that compares densities (symmetric) or a translation
+        (bistochastic), and it is all that floating point can see when ``power`` is large.
+    random_matrix : {"gaussian", "rademacher"}, default="gaussian"
+        Algorithm 4 or Algorithm 5.
+    random_state : int, RandomState instance or None, default=0
+        Seed of ``G``. A fixed one, so that two fits are comparable unless you ask for more; None
+        draws a seed from the operating system. NumPy's global state is never touched.
+    engine : "local" or Engine, default="local"
+        Where distances are computed.
+
+    Attributes
+    ----------
+    embedding_ : array of shape (n_samples, n_components)
+        The embedding of the training points.
+    epsilon_ : float or None
+        Bandwidth used; None for precomputed affinities.
+    heat_operator_ : HeatOperator
+        ``A``.
+    scaling_ : Scaling
+        Its normalization, with the number of sweeps and the residual.
+    before_last_ : array of shape (n_samples, n_components)
+        ``A**(p - 1) G`` without the stationary direction: what :meth:`transform` multiplies.
+    stationary_coefficients_ : array of shape (n_components,)
+        How much of the stationary direction each column of ``G`` holds.
+    seed_ : int
+        Seed used.
+    n_connected_components_ : int
+        Pieces into which the graph falls.
+    neighbor_radii_ : array of shape (n_samples,) or None
+        Squared distance to the ``n_neighbors``-th neighbour.
+    training_points_ : array or CSR array
+        ``X`` as given to :meth:`fit`.
+    n_features_in_ : int
+        Number of features of ``X``.
+    feature_names_in_ : array of str
+        Their names, where ``X`` has any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from heatsketch import HeatSketch
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> model = HeatSketch(32, n_neighbors=15).fit(X[:1500])
+    >>> model.embedding_.shape, model.transform(X[1500:]).shape
+    ((1500, 32), (297, 32))
+    >>> bool((model.transform(X[:1500]) == model.embedding_).all())
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **_HeatEmbedding._parameter_constraints,
+        "power": [Interval(Integral, 1, None, closed="left")],
+        "stationary": [StrOptions({"drop", "keep"})],
+        "random_matrix": [StrOptions(set(BLOCKS))],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_components=64,
+        *,
+        power=8,
+        epsilon="auto",
+        n_neighbors=None,
+        metric="euclidean",
+        affinity="gaussian",
+        normalization="symmetric",
+        stationary="drop",
+        random_matrix="gaussian",
+        random_state=0,
+        engine="local",
+    ):
+        self.n_components = n_components
+        self.power = power
+        self.epsilon = epsilon
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.affinity = affinity
+        self.normalization = normalization
+        self.stationary = stationary
+        self.random_matrix = random_matrix
+        self.random_state = random_state
+        self.engine = engine
+
+    def _before_last(self, A: HeatOperator, rows: Any) -> np.ndarray:
+        self.seed_ = _seed(self.random_state)
+        G = BLOCKS[self.random_matrix](rows, self.n_components, seed=self.seed_, dtype=A.dtype)
+        self.stationary_coefficients_ = A.stationary_coefficients(G)
+        return A.deflate(diffuse(A, G, power=self.power - 1))
+
+    def _last_product(self, A: HeatOperator) -> np.ndarray:
+        Y = A @ self.before_last_
+        if self.stationary == "keep":
+            Y += A.stationary_part(self.stationary_coefficients_)
+        return Y / np.sqrt(Y.dtype.type(self.n_components))
+
+
+class DiffusionMap(_HeatEmbedding):
+    r"""Embed points by the leading eigenvectors of the heat operator.
+
+    .. math:: y_j = (\lambda_1^t (v_1)_j, \ldots, \lambda_k^t (v_k)_j)
+
+    Coifman and Lafon's diffusion map (Algorithm 3 of the paper), with the same kernels,
+    normalizations and extension to new points as :class:`HeatSketch`. The best choice in few
+    dimensions, for pictures above all; blind to whatever its ``k`` eigenvectors leave out.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number ``k`` of eigenvectors, the stationary one not counted.
+    power : float, default=1.0
+        Diffusion time ``t``.
+    epsilon, n_neighbors, metric, affinity, normalization, engine :
+        As for :class:`HeatSketch`.
+
+    Attributes
+    ----------
+    embedding_ : array of shape (n_samples, n_components)
+        The embedding of the training points.
+    eigenvalues_ : array of shape (n_components,)
+        From the largest down.
+    before_last_ : array of shape (n_samples, n_components)
+        Eigenvectors times eigenvalues to the power ``t - 1``: what :meth:`transform` multiplies.
+    epsilon_, heat_operator_, scaling_, n_connected_components_, neighbor_radii_, \
+training_points_, n_features_in_, feature_names_in_ :
+        As for :class:`HeatSketch`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_swiss_roll
+    >>> from heatsketch import DiffusionMap
+    >>> X, position = make_swiss_roll(600, random_state=0)
+    >>> DiffusionMap(2, n_neighbors=12, power=4).fit_transform(X).shape
+    (600, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **_HeatEmbedding._parameter_constraints,
+        "power": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_components=2,
+        *,
+        power=1.0,
+        epsilon="auto",
+        n_neighbors=None,
+        metric="euclidean",
+        affinity="gaussian",
+        normalization="symmetric",
+        engine="local",
+    ):
+        self.n_components = n_components
+        self.power = power
+        self.epsilon = epsilon
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.affinity = affinity
+        self.normalization = normalization
+        self.engine = engine
+
+    def _before_last(self, A: HeatOperator, rows: Any) -> np.ndarray:
+        self.eigenvalues_, vectors = leading_eigenpairs(A, self.n_components)
+        # One power is left for the last product, since A v = lambda v.
+        return vectors * eigenvalue_powers(self.eigenvalues_, self.power - 1)
+
+    def _last_product(self, A: HeatOperator) -> np.ndarray:
+        return A @ self.before_last_
+
+
+def _seed(random_state: Any) -> int:
+    if random_state is None:
+        return secrets.randbits(64)
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31))

@@ -1,0 +1,148 @@
+"""What can go wrong, by name.
+
+::
+
+    ValueError
+     └─ HeatSketchError
+         ├─ DtypeError (also a TypeError)   X holds something that is not a number
+         ├─ MissingValueError               X holds NaN, infinity or a null
+         ├─ ScaleError                      squared distances over- or underflow
+         ├─ AffinityError                   not the affinity or distance matrix it should be
+         ├─ DegenerateKernelError           most points see only themselves
+         ├─ ScalingError                    no bistochastic normalization was reached
+         ├─ SpectrumError                   a power that this spectrum does not have
+         └─ MemoryBudgetError (also a MemoryError)  would not fit, found before allocating
+    UserWarning
+     └─ HeatSketchWarning
+         ├─ DegenerateKernelWarning         epsilon is far too small or far too large
+         ├─ DisconnectedGraphWarning        the graph falls into several pieces
+         ├─ ZeroDiagonalWarning             a given affinity without self-loops
+         ├─ FarPointWarning                 new points far from all training points
+         └─ UnderflowWarning                the power is too large for the dtype
+
+Every message names the argument, shows its value and gives a remedy.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = [
+    "AffinityError",
+    "DegenerateKernelError",
+    "DegenerateKernelWarning",
+    "DisconnectedGraphWarning",
+    "DtypeError",
+    "FarPointWarning",
+    "HeatSketchError",
+    "HeatSketchWarning",
+    "MemoryBudgetError",
+    "MissingValueError",
+    "ScaleError",
+    "ScalingError",
+    "ScalingFailure",
+    "SpectrumError",
+    "UnderflowWarning",
+    "ZeroDiagonalWarning",
+]
+
+
+class HeatSketchError(ValueError):
+    """An input that heatsketch cannot embed."""
+
+
+class DtypeError(HeatSketchError, TypeError):
+    """An input that holds something other than real numbers."""
+
+
+class MissingValueError(HeatSketchError):
+    """An input with NaN, infinity or a null in it."""
+
+
+class ScaleError(HeatSketchError):
+    """Points whose squared distances leave the range of their dtype."""
+
+
+class AffinityError(HeatSketchError):
+    """A precomputed matrix that is not an affinity or distance matrix."""
+
+
+class DegenerateKernelError(HeatSketchError):
+    """A bandwidth so small that most points have no neighbour at all."""
+
+
+class SpectrumError(HeatSketchError):
+    """A power of the heat operator that its spectrum does not allow."""
+
+
+class MemoryBudgetError(HeatSketchError, MemoryError):
+    """A computation that would not fit in memory, refused before it starts."""
+
+
+class ScalingFailure(StrEnum):
+    """Why no bistochastic normalization was reached; the values are the remedies."""
+
+    EMPTY_ROW = (
+        "a row of K has no positive entry, so nothing can make it sum to one; "
+        "keep the diagonal of K positive"
+    )
+    NOT_FINITE = "K has entries that are negative or not finite; clean K first"
+    DIVERGED = (
+        "the scaling factors diverge: the zero pattern of K has no bistochastic "
+        "scaling (a zero diagonal is the usual cause); add a positive diagonal to K, "
+        'or use normalization="symmetric"'
+    )
+    SWEEPS_EXHAUSTED = (
+        "the sweeps were used up: either the zero pattern of K has no bistochastic "
+        "scaling (a zero diagonal is the usual cause; add a positive one), or K mixes "
+        'slowly (raise max_iter); normalization="symmetric" always works'
+    )
+
+
+class ScalingError(HeatSketchError):
+    """No diagonal scaling makes the rows of K sum to one.
+
+    Attributes
+    ----------
+    reason : ScalingFailure
+    residual : float
+        Largest departure of a row sum from one when the search ended.
+    n_iter : int
+        Sweeps done.
+    """
+
+    def __init__(self, reason: ScalingFailure, residual: float, n_iter: int) -> None:
+        super().__init__(reason, residual, n_iter)
+        self.reason = reason
+        self.residual = residual
+        self.n_iter = n_iter
+
+    def __str__(self) -> str:
+        return (
+            f"no bistochastic scaling of K after {self.n_iter} sweeps "
+            f"(row sums off by {self.residual:.3g}): {self.reason.value}."
+        )
+
+
+class HeatSketchWarning(UserWarning):
+    """A result that is defined but may not be what was wanted."""
+
+
+class DegenerateKernelWarning(HeatSketchWarning):
+    """A bandwidth far too small or far too large for the points."""
+
+
+class DisconnectedGraphWarning(HeatSketchWarning):
+    """A graph in several pieces, between which heat never flows."""
+
+
+class ZeroDiagonalWarning(HeatSketchWarning):
+    """A precomputed affinity without self-loops, whose walk may oscillate."""
+
+
+class FarPointWarning(HeatSketchWarning):
+    """New points so far away that only their nearest training point counts."""
+
+
+class UnderflowWarning(HeatSketchWarning):
+    """An embedding too small for its dtype."""

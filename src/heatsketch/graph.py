@@ -1,0 +1,356 @@
+r"""Who is near whom: squared distances between points, all of them or the nearest ones.
+
+.. math::
+
+    d^2_{ij} = d(x_i, x_j)^2 \quad\text{where}\quad
+    d(x_i, x_j) \le r_i \;\text{ or }\; d(x_i, x_j) \le r_j,
+
+with :math:`r_i` the distance from :math:`x_i` to the ``n_neighbors``-th nearest training
+point, itself included. Without ``n_neighbors`` every pair is kept, as in the paper.
+
+The rule mentions no positions and breaks no ties, so it holds for a new point exactly as
+for a training point: a training point given again has the row that it had, whatever comes
+with it, duplicates or not. Only the radii need to be remembered.
+
+Distances are sums of squared differences in float64, one pair at a time: exactly
+symmetric, exactly zero between duplicates, and the same whatever is computed beside them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
+
+from heatsketch.exceptions import (
+    AffinityError,
+    DtypeError,
+    HeatSketchError,
+    MemoryBudgetError,
+)
+
+__all__ = [
+    "METRICS",
+    "count_components",
+    "index_dtype",
+    "neighbor_graph",
+    "neighbor_radii",
+    "neighbor_rows",
+]
+
+TILE_ENTRIES = 4_000_000  # 32 MB of float64 at a time for each thread
+
+
+def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euclidean") -> Any:
+    """Squared distances between the points of ``X`` that are neighbours.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_points, n_features)
+        Points; with ``metric="precomputed"`` their distances, dense or sparse.
+    n_neighbors : int or None, default=None
+        Keep a pair if one of the two is among the ``n_neighbors`` nearest of the other;
+        a point is the first neighbour of itself, and ties are all kept.
+        None keeps every pair.
+    metric : str or callable, default="euclidean"
+        A name from ``METRICS``, ``"precomputed"``, or a function of two points.
+
+    Returns
+    -------
+    array or CSR array of shape (n_points, n_points)
+        Symmetric bit for bit, in the dtype of ``X``. In the sparse form a stored zero is a
+        distance of zero, and what is not stored is no neighbour.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import neighbor_graph
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> neighbor_graph(X)
+    array([[0., 1., 9.],
+           [1., 0., 4.],
+           [9., 4., 0.]])
+    >>> neighbor_graph(X, n_neighbors=2).toarray()  # 0 and 2 are not neighbours
+    array([[0., 1., 0.],
+           [1., 0., 4.],
+           [0., 4., 0.]])
+    """
+    if metric == "precomputed" and sparse.issparse(X):
+        return _symmetric_squares(X)
+    if n_neighbors is None:
+        return neighbor_rows(X, X, metric=metric)
+    if n_neighbors > X.shape[0]:
+        raise HeatSketchError(
+            f"n_neighbors={n_neighbors} is more than the {X.shape[0]} points of X; "
+            "use a smaller number, or n_neighbors=None for all pairs."
+        )
+    radii = _over_tiles(lambda _, d2: _radii(d2, n_neighbors), X, X, metric)
+    return neighbor_rows(X, X, metric=metric, n_neighbors=n_neighbors, radii=np.concatenate(radii))
+
+
+def neighbor_rows(
+    X_new: Any,
+    X: Any,
+    *,
+    metric: Any = "euclidean",
+    n_neighbors: int | None = None,
+    radii: np.ndarray | None = None,
+) -> Any:
+    """Squared distances from new points to the training points that are their neighbours.
+
+    Parameters
+    ----------
+    X_new : array or sparse matrix of shape (n_new, n_features)
+        New points; with ``metric="precomputed"`` their distances to the training points.
+    X : array or sparse matrix of shape (n_points, n_features)
+        Training points.
+    metric, n_neighbors :
+        As for :func:`neighbor_graph`.
+    radii : array of shape (n_points,), optional
+        Squared radii of the training points, see :func:`neighbor_radii`; they belong to
+        ``n_neighbors``.
+
+    Returns
+    -------
+    array or CSR array of shape (n_new, n_points)
+
+    Examples
+    --------
+    A training point given again has its old row:
+
+    >>> import numpy as np
+    >>> from heatsketch.graph import neighbor_graph, neighbor_radii, neighbor_rows
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> d2 = neighbor_graph(X, n_neighbors=2)
+    >>> radii = neighbor_radii(d2, 2)
+    >>> neighbor_rows(X[1:2], X, n_neighbors=2, radii=radii).toarray()
+    array([[1., 0., 4.]])
+    """
+    if metric == "precomputed" and sparse.issparse(X_new):
+        return _squares(X_new)
+    if n_neighbors is None:
+        shape = (X_new.shape[0], X.shape[0])
+        _refuse_beyond_memory(shape, X_new.dtype)
+        d2 = np.empty(shape, X_new.dtype)
+        _over_tiles(d2.__setitem__, X_new, X, metric)
+        return d2
+    return _stack(_over_tiles(lambda _, d2: _near(d2, n_neighbors, radii), X_new, X, metric))
+
+
+def neighbor_radii(d2: sparse.csr_array, n_neighbors: int) -> np.ndarray:
+    """Squared distance of every point to its ``n_neighbors``-th neighbour, from its graph.
+
+    Parameters
+    ----------
+    d2 : CSR array
+        What :func:`neighbor_graph` returned.
+    n_neighbors : int
+        As given there.
+
+    Returns
+    -------
+    array of shape (n_points,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.graph import neighbor_graph, neighbor_radii
+    >>> neighbor_radii(neighbor_graph(np.array([[0.0], [1.0], [3.0]]), n_neighbors=2), 2)
+    array([1., 1., 4.])
+    """
+    row_of = np.repeat(np.arange(d2.shape[0]), np.diff(d2.indptr))
+    by_distance = np.lexsort((d2.data, row_of))
+    return d2.data[by_distance][d2.indptr[:-1] + n_neighbors - 1]
+
+
+def count_components(K: Any) -> int:
+    """Count the pieces into which an affinity matrix falls.
+
+    A link counts if it is stronger than rounding: an affinity below machine precision
+    times the largest one carries no heat in any number of steps that one could take.
+
+    Parameters
+    ----------
+    K : array or sparse matrix of shape (n, n)
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.graph import count_components
+    >>> count_components(np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]))
+    2
+    """
+    links = np.finfo(K.dtype).eps * K.max() < K
+    if not sparse.issparse(links):
+        if links.all():
+            return 1
+        links = sparse.csr_array(links)
+    return int(connected_components(links, directed=False, return_labels=False))
+
+
+def index_dtype(n_columns: int, n_stored: int) -> type[np.signedinteger]:
+    """Return the narrowest index type that can address so many stored entries.
+
+    Examples
+    --------
+    >>> from heatsketch.graph import index_dtype
+    >>> index_dtype(10**6, 15 * 10**6).__name__, index_dtype(2 * 10**8, 3 * 10**9).__name__
+    ('int32', 'int64')
+    """
+    return np.int32 if max(n_columns, n_stored) <= np.iinfo(np.int32).max else np.int64
+
+
+# --- metrics: squared distances between all rows of one tile and all points ---------------
+
+
+def _euclidean(X_new: Any, X: Any) -> np.ndarray:
+    if not sparse.issparse(X):
+        return cdist(X_new, X, "sqeuclidean")
+    X_new, X = X_new.astype(np.float64), X.astype(np.float64)
+    norms_new, norms = (np.asarray(Z.multiply(Z).sum(axis=1)).ravel() for Z in (X_new, X))
+    inner = (X_new @ X.T).toarray()
+    # |x|^2 + |y|^2 comes first: the sum is then symmetric to the last bit.
+    return np.maximum((norms_new[:, np.newaxis] + norms) - 2 * inner, 0)
+
+
+def _cosine(X_new: Any, X: Any) -> np.ndarray:
+    # 1 - cos(x, y) is half the squared distance between the unit vectors.
+    return (_euclidean(_unit_rows(X_new), _unit_rows(X)) / 2) ** 2
+
+
+def _by_cdist(X_new: Any, X: Any, *, metric: Any) -> np.ndarray:
+    if sparse.issparse(X):
+        raise DtypeError(
+            f"metric={metric!r} does not take a sparse X of shape {X.shape}; use "
+            'metric="euclidean" or "cosine", or pass X.toarray() if it fits in memory.'
+        )
+    if metric == "jaccard":
+        X_new, X = X_new != 0, X != 0
+    return cdist(X_new, X, metric) ** 2
+
+
+METRICS: dict[str, Callable[..., np.ndarray]] = {
+    "euclidean": _euclidean,
+    "cosine": _cosine,
+    "manhattan": partial(_by_cdist, metric="cityblock"),
+    "chebyshev": partial(_by_cdist, metric="chebyshev"),
+    "hamming": partial(_by_cdist, metric="hamming"),
+    "jaccard": partial(_by_cdist, metric="jaccard"),
+}
+
+
+def _unit_rows(X: Any) -> Any:
+    X = X.astype(np.float64)
+    squares = X.multiply(X) if sparse.issparse(X) else X * X
+    norms = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
+    if not norms.all():
+        row = int(np.argmin(norms))
+        raise AffinityError(
+            f'metric="cosine" has no angle for row {row} of X, which is all zeros; '
+            'drop such rows, or use metric="euclidean".'
+        )
+    return sparse.diags_array(1 / norms) @ X if sparse.issparse(X) else X / norms[:, np.newaxis]
+
+
+# --- tiles --------------------------------------------------------------------------------
+
+
+def _over_tiles(function: Callable, X_new: Any, X: Any, metric: Any) -> list:
+    """Apply a function to (rows, their squared distances), a few rows at a time, in threads."""
+    squares = _squared_distances_to(X, metric)
+    step = max(1, TILE_ENTRIES // X.shape[0])
+
+    def apply(start: int) -> Any:
+        rows = slice(start, start + step)
+        # Compared and stored in the dtype of X, so that a radius read back from the graph
+        # is the radius that made the graph.
+        return function(rows, squares(X_new[rows]).astype(X_new.dtype, copy=False))
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        return list(threads.map(apply, range(0, X_new.shape[0], step)))
+
+
+def _squared_distances_to(X: Any, metric: Any) -> Callable[[Any], np.ndarray]:
+    if metric == "precomputed":
+        return np.square
+    function = METRICS[metric] if isinstance(metric, str) else partial(_by_cdist, metric=metric)
+    return partial(function, X=X)
+
+
+def _radii(d2: np.ndarray, n_neighbors: int) -> np.ndarray:
+    return np.partition(d2, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
+
+
+def _near(d2: np.ndarray, n_neighbors: int, radii: np.ndarray | None) -> sparse.csr_array:
+    near = d2 <= _radii(d2, n_neighbors)[:, np.newaxis]
+    if radii is not None:
+        near |= d2 <= radii
+    indptr = np.concatenate([[0], np.cumsum(near.sum(axis=1))])
+    # Built by hand: scipy would drop the zeros, which are distances of zero.
+    return sparse.csr_array((d2[near], np.nonzero(near)[1], indptr), shape=d2.shape)
+
+
+def _stack(blocks: list[sparse.csr_array]) -> sparse.csr_array:
+    """Stack blocks of rows, with indices as narrow as their total number allows."""
+    starts = np.cumsum([0] + [block.nnz for block in blocks], dtype=np.int64)
+    n_columns = blocks[0].shape[1]
+    dtype = index_dtype(n_columns, int(starts[-1]))
+    ends = [block.indptr[1:] + start for block, start in zip(blocks, starts[:-1], strict=True)]
+    indptr = np.concatenate([[0], *ends]).astype(dtype)
+    indices = np.concatenate([block.indices for block in blocks]).astype(dtype)
+    data = np.concatenate([block.data for block in blocks])
+    return sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_columns))
+
+
+def _squares(distances: Any) -> sparse.csr_array:
+    squared = sparse.csr_array(distances, copy=True)
+    squared.sum_duplicates()  # sorts, too
+    squared.data **= 2
+    return squared
+
+
+def _symmetric_squares(distances: Any) -> sparse.csr_array:
+    """Square a sparse graph of distances, in both directions and with a zero diagonal.
+
+    scipy's ``maximum`` or ``+`` would drop stored zeros, which are duplicates of a point;
+    so the entries are listed twice, summed, and divided by how often they were listed.
+    """
+    d2 = _squares(distances).tocoo()
+    diagonal = np.arange(d2.shape[0])
+    i, j = np.concatenate([d2.row, d2.col, diagonal]), np.concatenate([d2.col, d2.row, diagonal])
+    values = np.concatenate([d2.data, d2.data, np.zeros_like(d2.data, shape=len(diagonal))])
+    total, times = (
+        sparse.coo_array((data, (i, j)), shape=d2.shape).tocsr()
+        for data in (values, np.ones_like(values))
+    )
+    total.data /= times.data
+    return total
+
+
+def _refuse_beyond_memory(shape: tuple[int, int], dtype: np.dtype) -> None:
+    needed = shape[0] * shape[1] * np.dtype(dtype).itemsize
+    available = _physical_memory()
+    if needed > available:
+        raise MemoryBudgetError(
+            f"n_neighbors=None keeps all {shape[0]} x {shape[1]} distances, which need "
+            f"{needed / 2**30:.1f} GiB of the {available / 2**30:.1f} GiB here; "
+            "use n_neighbors=30 or so."
+        )
+
+
+def _physical_memory() -> float:
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):  # a system that does not tell
+        return float("inf")
