@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from heatsketch.exceptions import DegenerateKernelError
+from heatsketch.exceptions import DegenerateKernelError, HeatSketchError
 
 __all__ = [
     "EpsilonEstimate",
@@ -56,9 +56,21 @@ def gaussian_affinity(d2: Any, *, epsilon: float) -> Any:
     """
     if sparse.issparse(d2):
         K = d2.copy()
-        K.data = np.exp(K.data / -epsilon)
+        K.data = np.exp(_exponents(K.data, epsilon))
         return K
-    return np.exp(d2 / -epsilon)
+    return np.exp(_exponents(d2, epsilon))
+
+
+def _exponents(d2: Any, epsilon: float) -> Any:
+    if not epsilon > 0:
+        raise HeatSketchError(
+            f"epsilon={epsilon} must be positive; use estimate_epsilon(d2).epsilon, for instance."
+        )
+    # In the dtype of d2 an extreme epsilon would round to 0 or to infinity, and 0 / 0 is nan.
+    limits = np.finfo(np.result_type(d2.dtype, 1.0))
+    epsilon = min(max(float(epsilon), float(limits.tiny)), float(limits.max))
+    with np.errstate(over="ignore"):  # exp(-inf) is 0, as it should be
+        return d2 / -epsilon
 
 
 def gaussian_affinity_rows(d2: Any, *, epsilon: float) -> Any:
@@ -112,7 +124,25 @@ def nearest_squares(d2: Any) -> np.ndarray:
 
 
 class EpsilonEstimate(NamedTuple):
-    """A bandwidth, the intrinsic dimension that it implies, and the curve both were read from."""
+    r"""A bandwidth, the intrinsic dimension that it implies, and the curve both were read from.
+
+    Attributes
+    ----------
+    epsilon : float
+        The bandwidth.
+    dimension : float
+        Twice :math:`d \log \sum_{ij} K_{ij} / d \log \varepsilon` there.
+    epsilons, dimensions : arrays
+        The curve whose highest point this is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import estimate_epsilon, neighbor_graph
+    >>> estimate = estimate_epsilon(neighbor_graph(np.arange(100.0)[:, np.newaxis]))
+    >>> estimate.dimension == estimate.dimensions.max()
+    np.True_
+    """
 
     epsilon: float
     dimension: float
@@ -155,15 +185,19 @@ def estimate_epsilon(d2: Any) -> EpsilonEstimate:
     apart = squares[squares > 0].astype(np.float64)
     if not apart.size:
         raise DegenerateKernelError(
-            f"d2 of shape {d2.shape} holds no distance above zero, so no bandwidth can be read "
-            "off; give epsilon as a number, or drop the duplicates."
+            f"epsilon cannot be estimated: d2 of shape {d2.shape} holds no distance above zero, "
+            "as if all points were equal; give epsilon as a number, or drop the duplicates."
         )
     # The sum needs each distance to a percent or so: a histogram of their logarithms will do.
     counts, edges = np.histogram(np.log(apart), bins=2000)
     centers = np.exp((edges[1:] + edges[:-1]) / 2)
     # Beyond these bounds every affinity is 0 or every affinity is 1.
-    epsilons = np.geomspace(apart.min() / 30, apart.max() * 30, 300)
-    scaled = centers / epsilons[:, np.newaxis]
+    limits = np.finfo(np.float64)
+    lowest, highest = max(apart.min() / 30, limits.tiny), min(apart.max(), limits.max / 32) * 30
+    epsilons = np.geomspace(lowest, highest, 300)
+    with np.errstate(over="ignore"):
+        # Where exp(-scaled) is 0 anyway, keep 0 * inf from being nan.
+        scaled = np.minimum(centers / epsilons[:, np.newaxis], 1000)
     affinities = counts * np.exp(-scaled)
     n_zeros = squares.size - apart.size  # affinity one, whatever epsilon is
     slopes = (affinities * scaled).sum(axis=1) / (affinities.sum(axis=1) + n_zeros)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import warnings
 from typing import Any
 
@@ -27,14 +29,20 @@ __all__ = [
 ]
 
 
+_INSIDE = {"heatsketch", "sklearn"}
+
+
 def warn_about_lonely_points(K: Any, epsilon: float | None) -> None:
     """Say that epsilon is too small: points that see only themselves are embedded as noise."""
     lonely = lonely_fraction(K)
     if lonely <= 0.05:
         return
+    cause, remedy = f"epsilon={epsilon}", 'use a larger epsilon, or epsilon="auto"'
+    if epsilon is None:
+        cause, remedy = "affinity='precomputed'", "drop them, or give X more than its diagonal"
     message = (
-        f"epsilon={epsilon} leaves {lonely:.0%} of the {K.shape[0]} points without any "
-        'neighbour, and their embedding is noise; use a larger epsilon, or epsilon="auto".'
+        f"{cause} leaves {lonely:.0%} of the {K.shape[0]} points without any "
+        f"neighbour, and their embedding is noise; {remedy}."
     )
     if lonely > 0.5:
         raise DegenerateKernelError(message)
@@ -43,11 +51,12 @@ def warn_about_lonely_points(K: Any, epsilon: float | None) -> None:
 
 def warn_about_zero_diagonal(K: Any) -> None:
     """Say that a given affinity has no self-loops."""
-    if not K.diagonal().all():
+    n_zeros = K.shape[0] - np.count_nonzero(K.diagonal())
+    if n_zeros:
         _warn(
             ZeroDiagonalWarning,
-            "affinity='precomputed': the diagonal of X has zeros, so that a walk cannot stay "
-            "where it is and may oscillate for ever; consider adding a diagonal, for instance "
+            f"affinity='precomputed': the diagonal of X has {n_zeros} zeros, so that a walk cannot "
+            "stay where it is and may oscillate for ever; consider adding a diagonal, for instance "
             "the largest affinity of each row.",
         )
 
@@ -63,15 +72,20 @@ def warn_about_pieces(n_connected_components: int) -> None:
         )
 
 
-def warn_about_decay(before: np.ndarray, after: np.ndarray, epsilon: float | None) -> None:
-    """Say that the last step of diffusion left next to nothing."""
+def warn_about_decay(
+    before: np.ndarray, after: np.ndarray, *, power: float, epsilon: float | None
+) -> None:
+    """Say that diffusion, or its last step, left next to nothing.
+
+    Both blocks come without the stationary direction, which would hide that all else is gone.
+    """
     largest_before, largest = float(np.abs(before).max()), float(np.abs(after).max())
-    if largest < np.finfo(after.dtype).tiny:
+    if min(largest_before, largest) < np.finfo(after.dtype).tiny:
         _warn(
             UnderflowWarning,
-            f"the embedding is too small for {after.dtype} (its largest entry is {largest:.3g}); "
-            "use a smaller power, float64 input, or a smaller epsilon. If all points of X are "
-            "equal, there is nothing to embed.",
+            f"power={power} makes the embedding too small for {after.dtype} (its largest entry is "
+            f"{largest:.3g}); use a smaller power, float64 input, or a smaller epsilon. If all "
+            "points of X are equal, there is nothing to embed.",
         )
     elif largest * np.sqrt(after.shape[1]) < 1e-3 * largest_before:
         _warn(
@@ -82,15 +96,16 @@ def warn_about_decay(before: np.ndarray, after: np.ndarray, epsilon: float | Non
         )
 
 
-def warn_about_far_points(nearest_squares: np.ndarray, epsilon: float) -> None:
-    """Say that new points are far from all training points."""
+def warn_about_far_points(nearest_squares: np.ndarray, epsilon: float, *, first_row: int) -> None:
+    """Say that new points are far from all training points; rows count from ``first_row``."""
     # Beyond this the affinity to every training point would be zero.
-    limit = -np.log(float(np.finfo(nearest_squares.dtype).tiny)) * epsilon
-    far = nearest_squares > limit
+    limit = -math.log(float(np.finfo(nearest_squares.dtype).tiny)) * epsilon
+    far = nearest_squares > np.float64(limit)  # which float32 may not hold
     if far.any():
         _warn(
             FarPointWarning,
-            f"{far.sum()} of {len(far)} rows of X, the first of them row {int(np.argmax(far))}, "
+            f"{far.sum()} of {len(far)} rows of X, the first of them row "
+            f"{first_row + int(np.argmax(far))}, "
             f"are so far from all training points (more than {np.sqrt(limit):.3g} at "
             f"epsilon={epsilon:.3g}) that only their nearest one counts; check their scale, or "
             "fit with them.",
@@ -98,5 +113,8 @@ def warn_about_far_points(nearest_squares: np.ndarray, epsilon: float) -> None:
 
 
 def _warn(category: type[HeatSketchWarning], message: str) -> None:
-    # Three calls up: this, its caller, and the method of the estimator.
-    warnings.warn(message, category, stacklevel=4)
+    # Point at the line that called the estimator, not at scikit-learn's wrappers around it.
+    frame, stacklevel = sys._getframe(), 1
+    while frame.f_back and frame.f_globals["__name__"].partition(".")[0] in _INSIDE:
+        frame, stacklevel = frame.f_back, stacklevel + 1
+    warnings.warn(message, category, stacklevel=stacklevel)

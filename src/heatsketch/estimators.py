@@ -53,6 +53,8 @@ from heatsketch.validation import (
     check_row_ids,
     check_scale,
     check_square,
+    check_symmetric,
+    check_zero_diagonal,
 )
 
 __all__ = ["DiffusionMap", "HeatSketch"]
@@ -114,7 +116,8 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         A = heat_operator(K, self.scaling_)
         self.before_last_ = self._before_last(A, rows)
         self.embedding_ = self._last_product(A)
-        warn_about_decay(self.before_last_, self.embedding_, self.epsilon_)
+        left = A.deflate(self.embedding_)
+        warn_about_decay(self.before_last_, left, power=self.power, epsilon=self.epsilon_)
         self.training_points_ = X
         self.heat_operator_ = A
         return self
@@ -150,29 +153,33 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         -------
         array of shape (n_new, n_components)
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "heat_operator_")  # what a fit sets last: one that failed is none
         X = self._check(X, reset=False)
         step = max(1, TRANSFORM_ENTRIES // self.training_points_.shape[0])
-        batches = [X[start : start + step] for start in range(0, X.shape[0], step)]
-        return np.concatenate([self._transform_batch(batch) for batch in batches])
+        starts = range(0, X.shape[0], step)
+        return np.concatenate([self._transform_batch(X[i : i + step], i) for i in starts])
 
-    def _transform_batch(self, X: Any) -> np.ndarray:
-        K = self._affinity_to_training(X)
+    def _transform_batch(self, X: Any, first_row: int) -> np.ndarray:
+        K = self._affinity_to_training(X, first_row)
         return self._last_product(heat_rows(K, self.scaling_, self.heat_operator_))
 
     # --- from X to an affinity ------------------------------------------------------------
 
     def _check(self, X: Any, *, reset: bool) -> Any:
         X = check_numbers(self, X, reset=reset)
+        dtype = X.dtype if reset else self.training_points_.dtype
         if self.affinity == "precomputed":
+            check_affinities(X)
             if reset:
                 check_square(X, name="affinity='precomputed'")
-            check_affinities(X)
-        elif self.metric == "precomputed":
-            self._check_distances(X, reset=reset)
+                check_symmetric(X, name="affinity='precomputed'")
         else:
-            check_scale(X)
-        return X if reset else X.astype(self.training_points_.dtype, copy=False)
+            check_scale(X, dtype=dtype, reset=reset)
+            if self.metric == "precomputed":
+                self._check_distances(X, reset=reset)
+            elif not reset:
+                X = _stored_like(self.training_points_, X)
+        return X.astype(dtype, copy=False)
 
     def _check_distances(self, X: Any, *, reset: bool) -> None:
         if sparse.issparse(X) and self.n_neighbors is not None:
@@ -181,9 +188,12 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 "X, which says itself who the neighbours are; use n_neighbors=None."
             )
         check_distances(X)
+        if reset:
+            check_square(X, name="metric='precomputed'")
+            check_zero_diagonal(X)
         # A sparse graph of nearest neighbours need not be symmetric.
         if reset and not sparse.issparse(X):
-            check_square(X, name="metric='precomputed'")
+            check_symmetric(X, name="metric='precomputed'")
 
     def _training_affinity(self, X: Any) -> Any:
         self.epsilon_: Any = None
@@ -207,7 +217,7 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         d2 = engine.distances_to(rows, X, metric=self.metric, n_neighbors=None, radii=None)
         return estimate_epsilon(d2).epsilon
 
-    def _affinity_to_training(self, X: Any) -> Any:
+    def _affinity_to_training(self, X: Any, first_row: int) -> Any:
         if self.affinity == "precomputed":
             return X
         d2 = resolve_engine(self.engine).distances_to(
@@ -217,7 +227,7 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             n_neighbors=self.n_neighbors,
             radii=self.neighbor_radii_,
         )
-        warn_about_far_points(nearest_squares(d2), self.epsilon_)
+        warn_about_far_points(nearest_squares(d2), self.epsilon_, first_row=first_row)
         return gaussian_affinity_rows(d2, epsilon=self.epsilon_)
 
     # --- scikit-learn ---------------------------------------------------------------------
@@ -390,8 +400,9 @@ class DiffusionMap(_HeatEmbedding):
         From the largest down.
     before_last_ : array of shape (n_samples, n_components)
         Eigenvectors times eigenvalues to the power ``t - 1``: what :meth:`transform` multiplies.
-    epsilon_, heat_operator_, scaling_, n_connected_components_, neighbor_radii_, \
-training_points_, n_features_in_, feature_names_in_ :
+    epsilon_, heat_operator_, scaling_, n_connected_components_ :
+        As for :class:`HeatSketch`.
+    neighbor_radii_, training_points_, n_features_in_, feature_names_in_ :
         As for :class:`HeatSketch`.
 
     Examples
@@ -431,11 +442,19 @@ training_points_, n_features_in_, feature_names_in_ :
 
     def _before_last(self, A: HeatOperator, rows: Any) -> np.ndarray:
         self.eigenvalues_, vectors = leading_eigenpairs(A, self.n_components)
+        eigenvalue_powers(self.eigenvalues_, self.power)  # a refusal names the power as given
         # One power is left for the last product, since A v = lambda v.
         return vectors * eigenvalue_powers(self.eigenvalues_, self.power - 1)
 
     def _last_product(self, A: HeatOperator) -> np.ndarray:
         return A @ self.before_last_
+
+
+def _stored_like(training_points: Any, X: Any) -> Any:
+    """Return new points as the training points are stored, dense or sparse."""
+    if sparse.issparse(training_points):
+        return sparse.csr_array(X)
+    return X.toarray() if sparse.issparse(X) else X
 
 
 def _seed(random_state: Any) -> int:

@@ -86,7 +86,7 @@ class ScalingFailure(StrEnum):
         "a row of K has no positive entry, so nothing can make it sum to one; "
         "keep the diagonal of K positive"
     )
-    NOT_FINITE = "K has entries that are negative or not finite; clean K first"
+    NOT_FINITE = "K has entries that are negative, not finite or beyond 1e100; correct or rescale K"
     DIVERGED = (
         "the scaling factors diverge: the zero pattern of K has no bistochastic "
         "scaling (a zero diagonal is the usual cause); add a positive diagonal to K, "

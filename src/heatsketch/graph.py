@@ -34,6 +34,7 @@ from heatsketch.exceptions import (
     DtypeError,
     HeatSketchError,
     MemoryBudgetError,
+    ScaleError,
 )
 
 __all__ = [
@@ -46,10 +47,12 @@ __all__ = [
 ]
 
 TILE_ENTRIES = 4_000_000  # 32 MB of float64 at a time for each thread
+# A fit with all pairs holds at its peak, measured: distances, exponents, affinities and links.
+DENSE_COPIES = 4
 
 
 def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euclidean") -> Any:
-    """Squared distances between the points of ``X`` that are neighbours.
+    r"""Squared distances :math:`d(x_i, x_j)^2` between the points of ``X`` that are neighbours.
 
     Parameters
     ----------
@@ -84,6 +87,8 @@ def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euc
     """
     if metric == "precomputed" and sparse.issparse(X):
         return _symmetric_squares(X)
+    if callable(metric) and not sparse.issparse(X):
+        _refuse_asymmetric(metric, X)
     if n_neighbors is None:
         return neighbor_rows(X, X, metric=metric)
     if n_neighbors > X.shape[0]:
@@ -219,9 +224,13 @@ def _euclidean(X_new: Any, X: Any) -> np.ndarray:
         return cdist(X_new, X, "sqeuclidean")
     X_new, X = X_new.astype(np.float64), X.astype(np.float64)
     norms_new, norms = (np.asarray(Z.multiply(Z).sum(axis=1)).ravel() for Z in (X_new, X))
+    _refuse_cancellation(X, norms)
     inner = (X_new @ X.T).toarray()
-    # |x|^2 + |y|^2 comes first: the sum is then symmetric to the last bit.
-    return np.maximum((norms_new[:, np.newaxis] + norms) - 2 * inner, 0)
+    # |x|^2 + |y|^2 comes first: the difference is then symmetric to the last bit.
+    sums = norms_new[:, np.newaxis] + norms
+    d2 = sums - 2 * inner
+    # What rounding leaves between duplicates is a distance of zero, not a tiny one.
+    return np.where(d2 > 64 * np.finfo(np.float64).eps * sums, d2, 0)
 
 
 def _cosine(X_new: Any, X: Any) -> np.ndarray:
@@ -230,11 +239,6 @@ def _cosine(X_new: Any, X: Any) -> np.ndarray:
 
 
 def _by_cdist(X_new: Any, X: Any, *, metric: Any) -> np.ndarray:
-    if sparse.issparse(X):
-        raise DtypeError(
-            f"metric={metric!r} does not take a sparse X of shape {X.shape}; use "
-            'metric="euclidean" or "cosine", or pass X.toarray() if it fits in memory.'
-        )
     if metric == "jaccard":
         X_new, X = X_new != 0, X != 0
     return cdist(X_new, X, metric) ** 2
@@ -275,7 +279,10 @@ def _over_tiles(function: Callable, X_new: Any, X: Any, metric: Any) -> list:
         rows = slice(start, start + step)
         # Compared and stored in the dtype of X, so that a radius read back from the graph
         # is the radius that made the graph.
-        return function(rows, squares(X_new[rows]).astype(X_new.dtype, copy=False))
+        with np.errstate(over="ignore", invalid="ignore"):
+            d2 = squares(X_new[rows]).astype(X_new.dtype, copy=False)
+        _refuse_infinite(d2, start, metric)
+        return function(rows, d2)
 
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         return list(threads.map(apply, range(0, X_new.shape[0], step)))
@@ -284,6 +291,11 @@ def _over_tiles(function: Callable, X_new: Any, X: Any, metric: Any) -> list:
 def _squared_distances_to(X: Any, metric: Any) -> Callable[[Any], np.ndarray]:
     if metric == "precomputed":
         return np.square
+    if sparse.issparse(X) and metric not in {"euclidean", "cosine"}:
+        raise DtypeError(
+            f"metric={metric!r} does not take a sparse X of shape {X.shape}; use "
+            'metric="euclidean" or "cosine", or pass X.toarray() if it fits in memory.'
+        )
     function = METRICS[metric] if isinstance(metric, str) else partial(_by_cdist, metric=metric)
     return partial(function, X=X)
 
@@ -338,13 +350,52 @@ def _symmetric_squares(distances: Any) -> sparse.csr_array:
     return total
 
 
+# --- refusals -----------------------------------------------------------------------------
+
+
+def _refuse_infinite(d2: np.ndarray, first_row: int, metric: Any) -> None:
+    if np.isfinite(d2).all():
+        return
+    row, column = (int(place) for place in np.argwhere(~np.isfinite(d2))[0])
+    raise ScaleError(
+        f"metric={metric!r} gives {d2[row, column]} as the squared distance of row "
+        f"{first_row + row} of X to training point {column} in {d2.dtype}; rescale X, or correct "
+        "the metric if it is your own."
+    )
+
+
+def _refuse_asymmetric(metric: Callable, X: Any) -> None:
+    """Try a metric of the user's own on a few points, in both directions."""
+    d = cdist(X[:10], X[:10], metric)
+    with np.errstate(invalid="ignore"):  # infinite distances are refused later, by their place
+        asymmetry = np.abs(d - d.T)
+    if asymmetry.max() > np.sqrt(np.finfo(d.dtype).eps) * d.max():
+        row, column = (int(place) for place in np.unravel_index(asymmetry.argmax(), d.shape))
+        raise AffinityError(
+            f"metric={metric!r} is not symmetric: row {row} of X is {d[row, column]:.3g} from row "
+            f"{column}, but {d[column, row]:.3g} the other way; average the two directions."
+        )
+
+
+def _refuse_cancellation(X: sparse.csr_array, norms: np.ndarray) -> None:
+    """Refuse sparse points so near to each other that |x|^2 + |y|^2 - 2 x y is rounding."""
+    center, square = np.asarray(X.mean(axis=0)).ravel(), float(norms.mean())
+    spread = square - float(center @ center)
+    if spread < 1e-10 * square:
+        raise ScaleError(
+            f"X is sparse and its points are {np.sqrt(square):.3g} from zero but only about "
+            f"{np.sqrt(max(spread, 0)):.3g} from each other, which is lost in rounding; "
+            "pass X.toarray(), or drop the duplicates if all points are equal."
+        )
+
+
 def _refuse_beyond_memory(shape: tuple[int, int], dtype: np.dtype) -> None:
-    needed = shape[0] * shape[1] * np.dtype(dtype).itemsize
+    needed = DENSE_COPIES * shape[0] * shape[1] * np.dtype(dtype).itemsize
     available = _physical_memory()
     if needed > available:
         raise MemoryBudgetError(
-            f"n_neighbors=None keeps all {shape[0]} x {shape[1]} distances, which need "
-            f"{needed / 2**30:.1f} GiB of the {available / 2**30:.1f} GiB here; "
+            f"n_neighbors=None keeps all {shape[0]} x {shape[1]} distances, which with their "
+            f"affinities need {needed / 2**30:.1f} GiB of the {available / 2**30:.1f} GiB here; "
             "use n_neighbors=30 or so."
         )
 

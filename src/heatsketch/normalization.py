@@ -50,6 +50,18 @@ class Scaling:
     residual : float
         Largest departure of a row sum from one that the last sweep saw; nan where row sums
         of one are not aimed at.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import Scaling
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> scaling = Scaling(np.ones(2), K @ np.ones(2), n_iter=1, residual=np.nan)
+    >>> s, stationary = scaling(K)
+    >>> s * (K @ (s * stationary))  # A leaves the stationary direction alone
+    array([0.81649658, 0.81649658])
+    >>> stationary
+    array([0.81649658, 0.81649658])
     """
 
     previous: Any
@@ -95,7 +107,7 @@ def symmetric_scaling(K: Any) -> Scaling:
     return Scaling(ones, sums, n_iter=1, residual=np.nan)
 
 
-def bistochastic_scaling(K: Any, *, tol: float = 1e-10, max_iter: int = 1000) -> Scaling:
+def bistochastic_scaling(K: Any, *, tol: float = 1e-12, max_iter: int = 1000) -> Scaling:
     r"""Algorithm 2: scale until every row sums to one.
 
     The paper's loop is replaced by its damped form
@@ -109,7 +121,7 @@ def bistochastic_scaling(K: Any, *, tol: float = 1e-10, max_iter: int = 1000) ->
     ----------
     K : anything of shape (n, n) that answers ``K @ vector``
         Symmetric, nonnegative, best with a positive diagonal.
-    tol : float, default=1e-10
+    tol : float, default=1e-12
         How far row sums may be from one.
     max_iter : int, default=1000
         Sweeps after which to give up.
@@ -136,13 +148,15 @@ def bistochastic_scaling(K: Any, *, tol: float = 1e-10, max_iter: int = 1000) ->
     >>> scaling.n_iter < 60
     True
     """
-    # Start at the row sums, as one plain step would: isolated points are then right at once.
-    d = np.sqrt(K @ np.ones(K.shape[1]))
+    # Start between one and the row sums: an isolated point is then right at once.
+    sums = K @ np.ones(K.shape[1])
     residual = np.inf
-    for n_iter in range(1, max_iter + 1):
+    _check_sums(sums, residual, n_iter=1)
+    d = np.sqrt(sums)
+    for n_iter in range(2, max_iter + 1):
         following = K @ (1 / d)
-        _check_sums(following, residual, n_iter)
         residual = float(np.max(np.abs(following / d - 1)))
+        _check_sums(following, residual, n_iter)
         if residual <= tol:
             return Scaling(d, following, n_iter, residual)
         d = np.sqrt(d) * np.sqrt(following)

@@ -146,7 +146,7 @@ def _block(kind, rows, n_columns, *, first_column, seed, dtype):
     rows = _row_ids(rows)
     out = np.empty((len(rows), n_columns), dtype)
     address = np.array([kind, STREAM_VERSION], np.uint64)
-    fill[kind](out, rows, first_column, address, np.array(_key(seed), np.uint64))
+    fill[kind](out, rows, first_column, address, _key(seed))
     return out
 
 
@@ -165,4 +165,4 @@ def _row_ids(rows):
 def _key(seed):
     if not (isinstance(seed, Integral) and 0 <= int(seed) < 2**128):
         raise ValueError(f"seed={seed!r} must be an integer from 0 to 2**128 - 1.")
-    return int(seed) % 2**64, int(seed) // 2**64
+    return np.array([int(seed) % 2**64, int(seed) // 2**64], np.uint64)

@@ -89,7 +89,9 @@ def sketch(A: Any, G: Any, *, power: int) -> Any:
 
 
 def sketch_path(A: Any, G: Any, *, powers: Iterable[int]) -> list[Any]:
-    """Embeddings of many powers from one pass, as many products as the largest power.
+    r"""Embeddings :math:`A^p G / \sqrt{k}` of many powers from one pass.
+
+    It costs as many products as the largest power.
 
     Parameters
     ----------

@@ -7,6 +7,7 @@ their messages name the row and the column.
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,13 @@ __all__ = [
     "check_row_ids",
     "check_scale",
     "check_square",
+    "check_symmetric",
+    "check_zero_diagonal",
 ]
 
+_LARGEST_SUM = 1e100  # of a row of affinities: its square and its inverse are still floats
 _NUMBERS = "biuf"  # kinds of dtype: bool, int, uint, float
+_MISSING = {"NoneType", "NAType", "NaTType"}  # None, pandas.NA and pandas.NaT, by their types
 
 
 def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -45,14 +50,16 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
         True in ``fit``.
     """
     X = _native_numbers(X)
-    X = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        dtype=[np.float64, np.float32],
-        accept_sparse="csr",
-        ensure_all_finite=False,
-    )
+    # A long double beyond float64 becomes infinity, which is refused below by its place.
+    with np.errstate(over="ignore"):
+        X = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            accept_sparse="csr",
+            ensure_all_finite=False,
+        )
     _check_finite(X, getattr(estimator, "feature_names_in_", None))
     if reset and X.shape[0] < 2:
         raise HeatSketchError(
@@ -67,38 +74,55 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
     return X
 
 
-def check_scale(X: Any) -> None:
-    """Refuse points whose squared distances leave the range of their dtype."""
-    values = X.data if sparse.issparse(X) else X
-    if not values.size:
+def check_scale(X: Any, *, dtype: Any, reset: bool) -> None:
+    """Refuse numbers whose squares, summed over a row, leave the range of ``dtype``.
+
+    New points may be as small as they like: it is the training points that set the scale.
+    """
+    values = _stored(X)
+    largest = max(abs(float(values.min())), abs(float(values.max()))) if values.size else 0.0
+    limits = np.finfo(dtype)
+    # Half of it: two points may lie on either side of zero.
+    if largest > np.sqrt(float(limits.max) / X.shape[1]) / 2:
+        problem, remedy = "overflow", f"divide X by {largest:.0e}"
+    elif reset and 0 < largest < np.sqrt(float(limits.tiny)):
+        problem, remedy = "underflow", f"multiply X by {1 / max(largest, 1e-300):.0e}"
+    else:
         return
-    low, high = float(values.min()), float(values.max())
-    spread = high / 2 - low / 2  # half of it: the whole may overflow
-    limits = np.finfo(X.dtype)
-    if spread > np.sqrt(float(limits.max) / X.shape[1]) / 2:
-        raise ScaleError(
-            f"X spreads over {low:.3g} to {high:.3g}, whose squared distances overflow "
-            f"{X.dtype}; divide X by {max(abs(low), abs(high)):.0e} first."
-        )
-    if 0 < spread < np.sqrt(float(limits.tiny)):
-        raise ScaleError(
-            f"X spreads over {low:.3g} to {high:.3g}, whose squared distances underflow "
-            f"{X.dtype}; multiply X by {1 / max(abs(low), abs(high), 1e-300):.0e} first."
-        )
+    raise ScaleError(
+        f"X holds numbers as large as {largest:.3g}, whose squares {problem} {dtype}; "
+        f"{remedy} first."
+    )
 
 
 def check_square(X: Any, *, name: str) -> None:
-    """Refuse a matrix over all pairs of points that is not square and symmetric."""
+    """Refuse a matrix over all pairs of points that is not square."""
     if X.shape[0] != X.shape[1]:
         raise AffinityError(
             f"{name} makes X a square matrix over pairs of points, "
             f"but X has shape {X.shape}; give one row and one column for each point."
         )
+
+
+def check_symmetric(X: Any, *, name: str) -> None:
+    """Refuse a matrix that differs from its transpose by more than rounding."""
     asymmetry, scale = abs(X - X.T).max(), abs(X).max()
     if asymmetry > 10 * np.finfo(X.dtype).eps * scale:
         raise AffinityError(
             f"{name} needs a symmetric X, but X and its transpose differ by up to "
             f"{asymmetry:.3g}; use (X + X.T) / 2 if that is what is meant."
+        )
+
+
+def check_zero_diagonal(X: Any) -> None:
+    """Refuse points at a distance from themselves; rounding is let pass."""
+    diagonal = X.diagonal()
+    row = int(np.argmax(diagonal))
+    if diagonal[row] > np.sqrt(np.finfo(X.dtype).eps) * X.max():
+        raise AffinityError(
+            f"metric='precomputed': X[{row}, {row}] is {diagonal[row]:.3g}, but a point is at "
+            "distance 0 from itself; set the diagonal of X to 0, or use affinity='precomputed' "
+            "if X holds affinities."
         )
 
 
@@ -114,13 +138,21 @@ def check_distances(X: Any) -> None:
 
 
 def check_affinities(X: Any) -> None:
-    """Refuse negative affinities and points without any."""
+    """Refuse negative affinities, points without any, and sums that leave the range of floats."""
     _refuse_negative(X, "affinity='precomputed'", "affinities are at least 0")
-    sums = np.asarray(X.sum(axis=1)).ravel()
+    with np.errstate(over="ignore"):
+        sums = X @ np.ones(X.shape[1])
     if not sums.all():
         raise AffinityError(
             f"affinity='precomputed': row {int(np.argmin(sums))} of X is all zeros, a point that "
             "is like no point, not even itself; put a positive number on its diagonal or drop it."
+        )
+    far_out = (sums < 1 / _LARGEST_SUM) | (sums > _LARGEST_SUM)
+    if far_out.any():
+        row = int(np.argmax(far_out))
+        raise ScaleError(
+            f"affinity='precomputed': row {row} of X sums to {sums[row]:.3g}, which leaves no room "
+            "for products; divide X by its largest entry first."
         )
 
 
@@ -128,24 +160,32 @@ def check_row_ids(row_ids: Any, n_rows: int) -> Any:
     """Return distinct integers, one for each row."""
     if row_ids is None:
         return n_rows
-    ids = np.asarray(row_ids)
-    if ids.shape != (n_rows,) or ids.dtype.kind not in "iu" or ids.min() < 0:
-        raise DtypeError(
-            f"row_ids={row_ids!r} must be {n_rows} integers of at least 0, one for each row of X; "
-            "number the rows, for instance with numpy.arange(len(X))."
-        )
+    shown = f"row_ids={reprlib.repr(row_ids)}"
+    wanted = (
+        f"must be {n_rows} integers of at least 0, one for each row of X; "
+        "number the rows, for instance with numpy.arange(len(X))."
+    )
+    ids = _array(row_ids, "row_ids")
+    if ids.dtype.kind not in "iu":
+        raise DtypeError(f"{shown} {wanted}")
+    if ids.shape != (n_rows,) or ids.min() < 0:
+        raise HeatSketchError(f"{shown} of shape {ids.shape} {wanted}")
     if len(np.unique(ids)) < n_rows:
         raise HeatSketchError(
-            f"row_ids={row_ids!r} repeats itself, so that two rows would share their random "
+            f"{shown} repeats itself, so that two rows would share their random "
             "numbers; give each row an id of its own."
         )
     return ids
 
 
 def _refuse_negative(X: Any, name: str, rule: str) -> None:
-    values = X.data if sparse.issparse(X) else X
+    values = _stored(X)
     if values.size and values.min() < 0:
         raise AffinityError(f"{name}: X holds {values.min():.3g}, but {rule}; correct X.")
+
+
+def _stored(X: Any) -> np.ndarray:
+    return X.data if sparse.issparse(X) else X
 
 
 # --- numbers only, of this machine's byte order -------------------------------------------
@@ -156,6 +196,10 @@ def _native_numbers(X: Any) -> Any:
     if sparse.issparse(X):
         _refuse_kind(X.dtype)
         return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
+    if hasattr(X, "collect"):  # a lazy frame, which holds a plan and no numbers
+        raise DtypeError(
+            f"X is a {type(X).__name__}, which holds no numbers yet; pass X.collect()."
+        )
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         _refuse_strange_columns(X)
         return X
@@ -164,11 +208,21 @@ def _native_numbers(X: Any) -> Any:
             f"X is a masked array with {np.ma.count_masked(X)} masked values; "
             "fill them in (sklearn.impute), or drop their rows."
         )
-    array = np.asarray(X)
+    array = _array(X, "X")
     if array.dtype.kind == "O":
-        return _numbers_from_objects(X, array)
+        return _numbers_from_objects(array)
     _refuse_kind(array.dtype)
     return X if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _array(values: Any, name: str) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise DtypeError(
+            f"{name}={reprlib.repr(values)} does not make an array ({error}); "
+            "give all its rows the same length."
+        ) from error
 
 
 def _refuse_kind(dtype: Any, where: str = "X") -> None:
@@ -186,45 +240,53 @@ def _refuse_kind(dtype: Any, where: str = "X") -> None:
 
 
 def _refuse_strange_columns(frame: Any) -> None:
-    """Look at a pandas or polars frame column by column."""
+    """Look at a pandas or polars frame column by column.
+
+    Nulls are left to :func:`_check_finite`: other names are to be reported before them.
+    """
+    names = list(frame.columns)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise HeatSketchError(f"X has two columns named {twice!r}; rename one of them.")
     for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
         where = f"column {name!r} of X"
         if hasattr(dtype, "is_numeric"):  # polars
             if not (dtype.is_numeric() or str(dtype) == "Boolean"):
                 _refuse_kind(str(dtype), where)
-            missing = frame[name].is_null().to_numpy()
         else:
             _refuse_kind(dtype, where)
-            missing = frame[name].isna().to_numpy()
-        if missing.any():
-            raise MissingValueError(
-                f"{where} has {missing.sum()} missing values (NaN), the first in row "
-                f"{int(np.argmax(missing))}; fill them in (sklearn.impute), or drop their rows."
-            )
 
 
-def _numbers_from_objects(X: Any, array: np.ndarray) -> Any:
-    """Accept an array of Python numbers, refuse one of anything else."""
+def _numbers_from_objects(array: np.ndarray) -> np.ndarray:
+    """Turn an array of Python numbers into floats, refuse one of anything else."""
     for index, value in np.ndenumerate(array):
-        if value is None:
+        where = f"X{list(index)}" if index else "X"
+        if type(value).__name__ in _MISSING:
             raise MissingValueError(
-                f"X{list(index)} is None, which is no number (NaN); "
+                f"{where} is {value}, which is no number (NaN); "
                 "fill it in (sklearn.impute), or drop its row."
             )
-        if isinstance(value, complex):
-            _refuse_kind(np.dtype(complex))
-        if not isinstance(value, int | float | np.number | np.bool_):
+        if isinstance(value, complex | np.complexfloating):
+            _refuse_kind(np.dtype(complex), where)
+        # numpy counts a time difference among its integers.
+        is_real = isinstance(value, int | float | np.number | np.bool_)
+        if not is_real or isinstance(value, np.timedelta64):
             raise DtypeError(
-                f"X{list(index)} is {value!r}; the argument must be numeric, and a "
+                f"{where} is {reprlib.repr(value)}; the argument must be numeric, and a "
                 f"{type(value).__name__} is not, nor is a string that looks like a number; "
                 "convert X to floats first."
             )
-    return X
+    try:
+        return array.astype(np.float64)
+    except OverflowError as error:
+        largest = reprlib.repr(max(array.flat, key=abs))
+        raise ScaleError(
+            f"X holds {largest}, which is beyond float64 ({error}); divide X by it first."
+        ) from error
 
 
 def _check_finite(X: Any, names: Any) -> None:
-    values = X.data if sparse.issparse(X) else X
-    if np.isfinite(values).all():
+    if np.isfinite(_stored(X)).all():
         return
     entries = sparse.coo_array(X) if sparse.issparse(X) else None
     bad = np.argwhere(~np.isfinite(entries.data if entries is not None else X))

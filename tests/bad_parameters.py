@@ -1,0 +1,244 @@
+"""More rows of the table of ``bad_inputs.py``: parameters, sparse X, matrices over pairs."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from types import SimpleNamespace
+from unittest import mock
+
+import numpy as np
+from bad_inputs import CLOUD, fit, refused, transform, warned, works
+from scipy import sparse
+from sklearn.utils._param_validation import InvalidParameterError
+
+from heatsketch import DiffusionMap, HeatSketch, gaussian_affinity, graph
+from heatsketch.exceptions import (
+    AffinityError,
+    DegenerateKernelError,
+    DtypeError,
+    HeatSketchError,
+    MemoryBudgetError,
+    ScaleError,
+    ScalingError,
+    SpectrumError,
+    ZeroDiagonalWarning,
+)
+
+# --- parameters: scikit-learn's own words, which state the range --------------------------
+
+for name, bad in [
+    *[("epsilon", bad) for bad in (-1.0, 0, np.nan, np.inf, "wide", None, [1.0])],
+    *[("n_neighbors", bad) for bad in (1, 0, -3, 2.5, "many")],
+    *[("n_components", bad) for bad in (0, -2, 2.0, None)],
+    *[("power", bad) for bad in (-1, np.nan, "auto")],
+    ("metric", "manhatan"),
+    ("affinity", "rbf"),
+    ("normalization", "none"),
+    ("engine", "spark"),
+]:
+    for kind in (HeatSketch, DiffusionMap):
+        call = partial(fit, CLOUD, kind=kind, **{name: bad})
+        says = (f"'{name}' parameter of {kind.__name__}", re.escape(repr(bad)), "must be")
+        refused(f"{kind.__name__}({name}={bad!r})", call, InvalidParameterError, says)
+for name, bad in [
+    ("power", 0),
+    ("power", 1.5),
+    ("random_matrix", "uniform"),
+    ("stationary", True),
+    ("random_state", -1),
+    ("random_state", "seed"),
+]:
+    says = (f"'{name}' parameter of HeatSketch", re.escape(repr(bad)), "must be")
+    call = partial(fit, CLOUD, **{name: bad})
+    refused(f"HeatSketch({name}={bad!r})", call, InvalidParameterError, says)
+for bad in (-1.0, 0.0, np.nan):
+    says = ("epsilon=", str(bad), "must be positive; use estimate_epsilon")
+    call = partial(gaussian_affinity, np.ones((2, 2)), epsilon=bad)
+    refused(f"gaussian_affinity(epsilon={bad})", call, HeatSketchError, says)
+refused(
+    "more neighbours than points",
+    partial(fit, CLOUD, n_neighbors=41),
+    HeatSketchError,
+    ("n_neighbors=41", "40 points", "smaller number, or n_neighbors=None"),
+)
+works("as many neighbours as points", partial(fit, CLOUD, n_neighbors=40), partial(fit, CLOUD))
+refused(
+    "as many eigenvectors as points",
+    partial(fit, CLOUD, kind=DiffusionMap, n_components=40),
+    HeatSketchError,
+    ("n_components=40", "40 points", "use n_components=39 or less"),
+)
+refused(
+    "F12: a root of a negative eigenvalue",
+    partial(fit, CLOUD, kind=DiffusionMap, n_components=39, n_neighbors=5, power=1.5),
+    SpectrumError,
+    ("power=1.5", "eigenvalue -0", "use a whole power"),
+)
+
+for name, ids, error, says in [
+    ("given twice", [0, *range(39)], HeatSketchError, (r"\[0, 0, 1", "an id of its own")),
+    ("too few", range(39), HeatSketchError, (r"shape \(39,\)", "must be 40.*number the rows")),
+    ("negative", -np.arange(40), HeatSketchError, (r"array\(", "at least 0.*number the rows")),
+    ("fractions", np.arange(40) / 2, DtypeError, (r"array\(", "40 integers.*number the rows")),
+    ("strings", [*map(str, range(40))], DtypeError, ("'0', '1'", "integers.*number the rows")),
+    ("truths", np.ones(40, bool), DtypeError, (r"array\(", "integers.*number the rows")),
+    ("ragged", [[1], [1, 2]], DtypeError, (r"\[1, 2\]", "the same length")),
+]:
+    call = partial(fit, CLOUD, row_ids=ids)
+    refused(f"row_ids {name}", call, error, ("^row_ids=", *says))
+
+# --- sparse X -----------------------------------------------------------------------------
+
+SPARSE = sparse.csr_array(CLOUD)
+
+
+def rebuilt(*, order, index_dtype=np.int32, parts=1):
+    """The same matrix with its entries in another order, and each split into equal parts."""
+    columns = np.tile(order, (40, 1)).repeat(parts, axis=1).ravel()
+    data = CLOUD[:, order].repeat(parts, axis=1).ravel() / parts
+    indptr = np.arange(0, 120 * parts + 1, 3 * parts)
+    X = sparse.csr_array((data, columns, indptr), shape=(40, 3))
+    X.indices, X.indptr = columns.astype(index_dtype), indptr.astype(index_dtype)
+    return X
+
+
+works("sparse", partial(fit, SPARSE), partial(fit, CLOUD))
+for form in ("csc", "coo", "lil", "dia"):
+    works(f"sparse {form}", partial(fit, SPARSE.asformat(form)), partial(fit, SPARSE))
+for name, X in [
+    ("int64 indices", rebuilt(order=[0, 1, 2], index_dtype=np.int64)),
+    ("unsorted entries", rebuilt(order=[2, 0, 1])),
+    ("duplicate entries", rebuilt(order=[0, 1, 2], parts=2)),
+]:
+    works(f"sparse with {name}", partial(fit, X), partial(fit, SPARSE))
+works("fit dense, transform sparse", partial(transform, SPARSE), partial(transform, CLOUD))
+works(
+    "fit sparse, transform dense",
+    partial(transform, CLOUD, SPARSE),
+    partial(transform, SPARSE, SPARSE),
+)
+for metric in ("manhattan", "jaccard"):
+    says = (f"metric='{metric}'", r"sparse X of shape \(40, 3\)", r"X\.toarray\(\)")
+    refused(f"sparse with {metric}", partial(fit, SPARSE, metric=metric), DtypeError, says)
+for X in (np.vstack([CLOUD, np.zeros(3)]), sparse.vstack([SPARSE, sparse.csr_array((1, 3))])):
+    says = ('metric="cosine"', "row 40 of X", "drop such rows")
+    call = partial(fit, X, metric="cosine")
+    refused(f"cosine of a zero row, {type(X).__name__}", call, AffinityError, says)
+
+# --- F9, F10, F11: matrices over pairs ----------------------------------------------------
+
+DISTANCES = np.sqrt(graph.neighbor_graph(CLOUD))
+AFFINITIES = np.exp(-(DISTANCES**2))
+STAR = np.zeros((6, 6))
+STAR[0, 1:] = STAR[1:, 0] = 1
+
+
+def changed(X, row, column, value):
+    X = X.copy()
+    X[row, column] = value
+    return X
+
+
+for name, matrix in [("affinity", AFFINITIES), ("metric", DISTANCES)]:
+    given = partial(fit, **{name: "precomputed"})
+    for problem, X, says in [
+        ("not square", matrix[:30], (r"shape \(30, 40\)", "one row and one column")),
+        ("asymmetric", changed(matrix, 1, 2, 9.0), ("differ by up to", r"\(X \+ X\.T\) / 2")),
+        ("negative", changed(matrix, 1, 2, -0.5), ("X holds -0.5", "correct X")),
+    ]:
+        says = (f"^{name}='precomputed'", *says)
+        refused(f"{name}: {problem}", partial(given, X), AffinityError, says)
+        if problem != "asymmetric" or name == "affinity":
+            call = partial(given, sparse.csr_array(X))
+            refused(f"{name}: {problem}, sparse", call, AffinityError, says)
+works(
+    "affinities", partial(fit, AFFINITIES, affinity="precomputed"), partial(fit, CLOUD, epsilon=1.0)
+)
+works("distances", partial(fit, DISTANCES, metric="precomputed"), partial(fit, CLOUD))
+
+given = partial(fit, affinity="precomputed")
+empty = changed(changed(AFFINITIES, 7, slice(None), 0), slice(None), 7, 0)
+for X in (empty, sparse.csr_array(empty)):
+    says = ("^affinity='precomputed'", "row 7 of X", "positive number on its diagonal or drop")
+    refused(f"affinity: a zero row, {type(X).__name__}", partial(given, X), AffinityError, says)
+for scale in (1e-150, 1e150, 1e308):
+    says = ("^affinity='precomputed'", "row 0 of X sums to", "divide X by its largest")
+    refused(f"affinity: scale {scale}", partial(given, AFFINITIES * scale), ScaleError, says)
+call = partial(transform, AFFINITIES * 1e-320, AFFINITIES, affinity="precomputed")
+refused("transform: affinities next to zero", call, ScaleError, says)
+refused(
+    "affinity: only a diagonal",
+    partial(given, np.eye(20)),
+    DegenerateKernelError,
+    ("^affinity='precomputed'", "100% of the 20 points", "more than its diagonal"),
+)
+says = ("^affinity='precomputed'", "40 zeros", "adding a diagonal")
+X = AFFINITIES * (1 - np.eye(40))
+warned("affinity: no diagonal", partial(given, X), [ZeroDiagonalWarning], says)
+refused(
+    "affinity: a star without diagonal",
+    partial(given, STAR, normalization="bistochastic"),
+    ScalingError,
+    ("bistochastic scaling of K", r"row sums off by \d", "add a positive diagonal"),
+    warnings=[ZeroDiagonalWarning],
+)
+
+given = partial(fit, metric="precomputed")
+for name, X in [("distances", DISTANCES), ("sparse distances", sparse.csr_array(DISTANCES))]:
+    for scale, verb in [(1e-200, "underflow float64; multiply"), (1e200, "overflow float64; div")]:
+        says = ("^X holds", f"e.{str(scale)[-3:]}", verb)
+        refused(f"metric: {name} of scale {scale}", partial(given, X * scale), ScaleError, says)
+refused(
+    "metric: far from oneself",
+    partial(given, changed(DISTANCES, 3, 3, 1.0)),
+    AffinityError,
+    ("^metric='precomputed'", r"X\[3, 3\] is 1", "set the diagonal of X to 0"),
+)
+refused(
+    "metric: a sparse row without a distance",
+    partial(given, sparse.csr_array(changed(DISTANCES, 7, slice(None), 0))),
+    AffinityError,
+    ("^metric='precomputed'", "row 7 of X", "at least one neighbour"),
+)
+refused(
+    "metric: sparse, and n_neighbors",
+    partial(given, sparse.csr_array(DISTANCES), n_neighbors=5),
+    HeatSketchError,
+    ("^n_neighbors=5", "metric='precomputed' with a sparse X", "use n_neighbors=None"),
+)
+
+# --- F15, F16: counts and memory, faked ---------------------------------------------------
+
+
+def fit_in_a_gibibyte(kind=HeatSketch):
+    with mock.patch.object(graph, "_physical_memory", lambda: 2.0**30):
+        return fit(np.arange(20_000.0).reshape(10_000, 2), kind=kind)
+
+
+def ends_of_faked_blocks():
+    """Three blocks of rows that claim to store 2**30 entries each."""
+    indptr = np.array([0, 2**30], np.int32)
+    entries = {"indices": np.zeros(1, np.int32), "data": np.zeros(1)}
+    blocks = [SimpleNamespace(nnz=2**30, indptr=indptr, shape=(1, 9), **entries)] * 3
+    with mock.patch.object(graph.sparse, "csr_array", lambda parts, shape: parts):
+        return graph._stack(blocks)[2]
+
+
+refused(
+    "all pairs beyond memory",
+    fit_in_a_gibibyte,
+    MemoryBudgetError,
+    ("n_neighbors=None", r"10000 x 10000.*3\.0 GiB of the 1\.0 GiB", "use n_neighbors=30"),
+)
+works(
+    "more entries than int32 can count",
+    ends_of_faked_blocks,
+    lambda: np.array([0, 2**30, 2**31, 3 * 2**30], np.int64),
+)
+for counts, bits in [((9, 2**31 - 1), 32), ((9, 2**31), 64), ((2**31, 9), 64)]:
+    works(
+        f"index_dtype{counts}",
+        lambda counts=counts: np.array([8 * graph.index_dtype(*counts)().itemsize]),
+        lambda bits=bits: np.array([bits]),
+    )

@@ -1,0 +1,145 @@
+"""The one law of bad input, run over the table in ``bad_inputs.py`` and ``bad_parameters.py``.
+
+The right type, the right message, no other warning than the one announced (numpy's above all),
+never NaN or infinity in any output, and an end within ten seconds.
+"""
+
+from __future__ import annotations
+
+import re
+import tracemalloc
+import warnings
+from functools import partial
+
+import bad_inputs
+import bad_parameters
+import numpy as np
+import pytest
+from bad_inputs import ROWS, Row
+
+from heatsketch import DiffusionMap, HeatSketch
+from heatsketch.exceptions import HeatSketchError, HeatSketchWarning, MemoryBudgetError
+
+pytestmark = pytest.mark.timeout(10, func_only=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_loops():
+    """Compile them once, outside of anybody's ten seconds."""
+    for dtype in (np.float32, np.float64):
+        for random_matrix in ("gaussian", "rademacher"):
+            HeatSketch(4, random_matrix=random_matrix).fit(bad_inputs.CLOUD.astype(dtype))
+
+
+def obey(row: Row) -> None:
+    """Assert that a row meets its expectation."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        output, error = None, None
+        try:
+            output = row.call()
+        except Exception as raised:
+            error = raised
+    assert type(error) is (row.error or type(None)), repr(error)
+    assert {warning.category for warning in caught} == row.warnings, [*map(str, caught)]
+    for warning in caught:
+        if issubclass(warning.category, HeatSketchWarning):
+            assert warning.filename == row_file(row), "the warning must point at the caller"
+    if error is None:
+        assert_sound(output, row)
+    messages = [str(error)] if error is not None else [str(each.message) for each in caught]
+    parts = (row.argument, row.value, row.remedy)
+    assert not messages or any(says(message, parts) for message in messages), messages
+
+
+def row_file(row: Row) -> str:
+    function = row.call.func if isinstance(row.call, partial) else row.call
+    return function.__code__.co_filename
+
+
+def says(message: str, parts: tuple[str, ...]) -> bool:
+    return all(re.search(part, message, re.DOTALL) for part in parts)
+
+
+def assert_sound(output: np.ndarray | None, row: Row) -> None:
+    assert output is not None
+    assert output.size
+    assert np.isfinite(output).all()
+    if row.equals is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = row.equals()
+        tolerance = 100 * np.finfo(expected.dtype).eps if expected.dtype.kind == "f" else 0
+        np.testing.assert_allclose(output, expected, rtol=0, atol=tolerance * abs(expected).max())
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_bad_input_ends_in_a_typed_error_a_warning_or_a_sound_result(row):
+    obey(row)
+
+
+def test_every_row_says_what_it_expects():
+    assert len({row.name for row in ROWS}) == len(ROWS) >= 75
+    for row in ROWS:
+        if row.error or row.warnings:
+            assert row.argument and row.value and row.remedy, row.name
+        else:
+            assert row.equals is not None, row.name
+
+
+def test_every_error_and_warning_of_ours_is_in_the_table():
+    def leaves(kind):
+        return {kind}.union(*map(leaves, kind.__subclasses__()))
+
+    seen = {row.error for row in ROWS}.union(*(row.warnings for row in ROWS))
+    assert leaves(HeatSketchError) | leaves(HeatSketchWarning) - {HeatSketchWarning} <= seen
+
+
+ONES = np.ones((2, 2))
+POSITIVE = ("epsilon", "-1", "must be positive")
+
+
+def _refuse(message="epsilon=-1 must be positive", kind=HeatSketchError):
+    raise kind(message)
+
+
+def _warn(category, message):
+    warnings.warn(message, category, stacklevel=1)
+    return ONES
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        Row("nan out", lambda: ONES * np.nan, equals=lambda: ONES * np.nan),
+        Row("another result", lambda: ONES, equals=lambda: ONES * (1 + 1e-10)),
+        Row("nothing out", lambda: None, equals=lambda: ONES),
+        Row("no error", lambda: ONES, HeatSketchError, frozenset(), *POSITIVE),
+        Row("a wider error", partial(_refuse, kind=ValueError), HeatSketchError),
+        Row("a narrower error", partial(_refuse, kind=MemoryBudgetError), HeatSketchError),
+        Row("no remedy", partial(_refuse, "epsilon=-1"), HeatSketchError, frozenset(), *POSITIVE),
+        Row("no warning", lambda: ONES, warnings=frozenset([HeatSketchWarning])),
+        Row("a leak", partial(_warn, RuntimeWarning, "overflow"), equals=lambda: ONES),
+    ],
+    ids=lambda row: row.name,
+)
+def test_the_law_can_be_broken(row):
+    with pytest.raises(AssertionError):
+        obey(row)
+
+
+def test_the_law_can_be_kept():
+    obey(Row("refused", _refuse, HeatSketchError, frozenset(), *POSITIVE))
+    warning = partial(_warn, HeatSketchWarning, "epsilon=-1 must be positive")
+    obey(Row("warned", warning, None, frozenset([HeatSketchWarning]), *POSITIVE))
+
+
+@pytest.mark.parametrize("kind", [HeatSketch, DiffusionMap])
+def test_too_much_memory_is_refused_before_it_is_taken(kind):
+    tracemalloc.start()
+    try:
+        with pytest.raises(MemoryBudgetError):
+            bad_parameters.fit_in_a_gibibyte(kind=kind)
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()

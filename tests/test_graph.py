@@ -1,0 +1,96 @@
+"""Who is near whom."""
+
+import numpy as np
+import pytest
+from registry import SEEDS, circle, cloud, two_blobs
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.metrics import pairwise_distances
+
+from heatsketch import LocalEngine, gaussian_affinity, neighbor_graph
+from heatsketch.graph import METRICS, count_components, index_dtype, neighbor_radii, neighbor_rows
+from heatsketch.testing import check_engine
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_local_engine_keeps_the_laws_of_an_engine(metric, seed):
+    check_engine(LocalEngine(), seed=seed, metric=metric)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_metrics_are_scikit_learns(metric):
+    X = cloud(50) > 0 if metric == "jaccard" else cloud(50)
+    wanted = pairwise_distances(X, metric=metric) ** 2
+    np.testing.assert_allclose(neighbor_graph(X.astype(float), metric=metric), wanted, atol=1e-12)
+
+
+def test_small_distances_far_from_the_origin_are_exact():
+    """Where the squares of the coordinates are 1e16 and the distances 1e-6 (reliability F8)."""
+    offset = cloud(50, 4).round(2)
+    X = 1e4 + 2.0**-10 * offset  # all exact in float32, too
+    wanted = cdist(2.0**-10 * offset, 2.0**-10 * offset, "sqeuclidean")
+    rounded = X.astype(np.float32).astype(float) - 1e4
+    np.testing.assert_allclose(
+        neighbor_graph(X.astype(np.float32)), cdist(rounded, rounded, "sqeuclidean"), rtol=1e-6
+    )
+    np.testing.assert_allclose(neighbor_graph(X), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_radii_are_read_back_from_the_graph(seed):
+    X = cloud(80, seed=seed)
+    X[70:] = X[:10]
+    graph = neighbor_graph(X, n_neighbors=6)
+    wanted = np.sort(neighbor_graph(X), axis=1)[:, 5]
+    np.testing.assert_array_equal(neighbor_radii(graph, 6), wanted)
+
+
+def test_a_point_with_many_duplicates_keeps_them_all():
+    X = np.vstack([np.zeros((10, 2)), cloud(20, 2)])
+    graph = neighbor_graph(X, n_neighbors=4)
+    assert (np.diff(graph.indptr)[:10] >= 10).all()
+    assert graph.nnz == len(graph.data)
+    assert (graph.data == 0).sum() == 100 + 20
+
+
+def test_tiles_do_not_matter(monkeypatch):
+    X = cloud(100)
+    whole, cut = neighbor_graph(X), neighbor_graph(X, n_neighbors=5)
+    monkeypatch.setattr("heatsketch.graph.TILE_ENTRIES", 700)
+    np.testing.assert_array_equal(neighbor_graph(X), whole)
+    tiled = neighbor_graph(X, n_neighbors=5)
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(tiled, name), getattr(cut, name))
+
+
+def test_new_rows_without_radii_know_their_own_neighbors():
+    X, new = cloud(50), cloud(5, seed=1)
+    rows = neighbor_rows(new, X, n_neighbors=3)
+    np.testing.assert_array_equal(np.diff(rows.indptr), 3)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_components_are_counted(form):
+    for X, pieces in ((circle(40), 1), (two_blobs(40, 1000.0), 2), (1e3 * cloud(30), 30)):
+        K = gaussian_affinity(neighbor_graph(X), epsilon=1.0)
+        assert count_components(form(K)) == pieces
+
+
+def test_links_below_rounding_do_not_count():
+    K = np.array([[1.0, 1e-20], [1e-20, 1.0]])
+    assert count_components(K) == 2
+    assert count_components(K.astype(np.float32) + np.float32(1e-3)) == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "stored", "dtype"),
+    [
+        (10, 100, np.int32),
+        (2**31 - 1, 2**31 - 1, np.int32),
+        (2**31, 1, np.int64),
+        (144_000_000, 15 * 144_000_000, np.int64),
+    ],
+)
+def test_indices_widen_before_they_overflow(columns, stored, dtype):
+    assert index_dtype(columns, stored) is dtype

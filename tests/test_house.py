@@ -1,0 +1,138 @@
+"""The house itself: its doors, its manners, and what comes with it."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from registry import cloud
+
+import heatsketch
+from heatsketch import Engine, HeatSketch, LocalEngine
+from heatsketch.engines import resolve_engine
+from heatsketch.testing import check_affinity, check_engine, check_extension, tolerance
+
+SOURCES = sorted(Path(heatsketch.__file__).parent.rglob("*.py"))
+MODULES = [
+    importlib.import_module(module.name)
+    for module in pkgutil.walk_packages(heatsketch.__path__, "heatsketch.")
+]
+PUBLIC = [
+    getattr(module, name)
+    for module in [heatsketch, *MODULES]
+    for name in module.__all__
+    if inspect.isfunction(getattr(module, name)) or inspect.isclass(getattr(module, name))
+]
+
+
+def test_public_names_are_there():
+    for module in [heatsketch, *MODULES]:
+        assert all(hasattr(module, name) for name in module.__all__), module.__name__
+
+
+@pytest.mark.parametrize("name", [name for name in heatsketch.__all__ if not name.startswith("__")])
+def test_every_public_name_has_a_formula_parameters_and_an_example(name):
+    value = getattr(heatsketch, name)
+    text = inspect.getdoc(value)
+    assert ">>>" in text
+    assert ":math:`" in text or ".. math::" in text or "``A = " in text
+    parameters = [p for p in inspect.signature(value).parameters if p not in ("args", "kwargs")]
+    documented = inspect.isclass(value) and "Attributes" in text
+    assert all(parameter in text for parameter in parameters) or documented
+    assert "Parameters" in text or "Attributes" in text or not parameters
+
+
+@pytest.mark.parametrize("value", PUBLIC, ids=lambda value: value.__qualname__)
+def test_every_name_explains_itself(value):
+    assert inspect.getdoc(value)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_files_and_bodies_are_short(path):
+    text = path.read_text()
+    assert len(text.splitlines()) <= 500
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            assert not body or body[-1].end_lineno - body[0].lineno < 40, node.name
+
+
+def test_importing_brings_nothing_heavy():
+    """Nothing beyond what scikit-learn brings, which takes pandas along where it finds it."""
+    code = (
+        "import sys, sklearn; before = set(sys.modules); import heatsketch; "
+        "print({m.partition('.')[0] for m in set(sys.modules) - before} "
+        "& {'dask', 'matplotlib', 'pandas', 'polars', 'faiss', 'numba'})"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "set()"
+
+
+def test_engines_are_looked_up_in_one_place():
+    engine = LocalEngine()
+    assert resolve_engine(engine) is engine
+    assert isinstance(resolve_engine("local"), Engine)
+    with pytest.raises(ValueError, match=r"engine='abacus' is unknown; use one of \['local'\]"):
+        resolve_engine("abacus")
+
+
+# --- the checkers that we ship must be able to fail -----------------------------------------
+
+
+class WrongEngine(LocalEngine):
+    """Forgets the neighbours that only the other side knows."""
+
+    def distances_to(self, X_new, X, *, metric, n_neighbors, radii):
+        return super().distances_to(X_new, X, metric=metric, n_neighbors=n_neighbors, radii=None)
+
+
+class Drifting(HeatSketch):
+    def transform(self, X):
+        return super().transform(X) + 1e-9
+
+
+def test_a_wrong_engine_is_caught():
+    with pytest.raises(AssertionError, match="new points do not have the neighbours"):
+        check_engine(WrongEngine())
+
+
+def test_a_wrong_affinity_is_caught():
+    lopsided = np.array([[1.0, 0.5], [0.4, 1.0]])
+    with pytest.raises(AssertionError, match="not symmetric"):
+        check_affinity(lopsided)
+    with pytest.raises(AssertionError, match="sums to"):
+        check_affinity(np.diag([1.0, 0.0]))
+
+
+def test_a_drifting_estimator_is_caught():
+    with pytest.raises(AssertionError, match="differs from fit_transform"):
+        check_extension(Drifting(4), cloud(30))
+
+
+def test_the_tolerance_grows_with_the_sum_and_the_dtype():
+    assert tolerance("float64") < tolerance("float64", terms=100) < tolerance("float32")
+    assert tolerance("float64", terms=4) == 2 * tolerance("float64")
+
+
+def test_the_local_engine_is_a_plain_value():
+    assert LocalEngine() == LocalEngine()
+    assert repr(HeatSketch(engine=LocalEngine())) == "HeatSketch(engine=LocalEngine())"
+
+
+def test_a_seed_may_come_from_anywhere():
+    X = cloud(20)
+    assert HeatSketch(2, random_state=7).fit(X).seed_ == 7
+    state = np.random.RandomState(0)
+    first, second = (HeatSketch(2, random_state=state).fit(X).seed_ for _ in range(2))
+    assert first != second
+    fresh = HeatSketch(2, random_state=None).fit(X)
+    again = HeatSketch(2, random_state=None).fit(X)
+    assert fresh.seed_ != again.seed_
+    before = np.random.get_state()[1].copy()
+    HeatSketch(2, random_state=None).fit(X)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)

@@ -1,0 +1,188 @@
+"""Algorithms 1 and 2, against their definition, and the matrices that have no scaling."""
+
+import numpy as np
+import pytest
+from registry import FORMS, SEEDS, affinity, circle, cloud, two_blobs
+from scipy import sparse
+
+from heatsketch import bistochastic_scaling, heat_operator, symmetric_scaling
+from heatsketch.exceptions import ScalingError, ScalingFailure
+from heatsketch.testing import check_affinity, check_heat_operator
+
+SCALINGS = {"symmetric": symmetric_scaling, "bistochastic": bistochastic_scaling}
+
+
+def torus(n, seed=0):
+    u, v = np.random.default_rng(seed).uniform(0, 2 * np.pi, (2, n))
+    return np.column_stack([np.cos(u), np.sin(u), 3.5 * np.cos(v), 3.5 * np.sin(v)])
+
+
+POSITIVE_SEMIDEFINITE = {
+    "circle, epsilon .05": affinity(circle(300), 0.05),
+    "circle, epsilon .25": affinity(circle(300), 0.25),
+    "circle, epsilon 1": affinity(circle(300), 1.0),
+    "torus": affinity(torus(500), 0.3),
+    "cloud in 3 dimensions": affinity(cloud(400), 1.0),
+    "cloud in 20 dimensions": affinity(cloud(400, 20), 20.0),
+    "isolated points": affinity(cloud(100, 20), 0.01),
+    "two blobs, weakly linked": affinity(two_blobs(300, 8.0), 1.0),
+    "two blobs, hardly linked": affinity(two_blobs(300, 14.0), 1.0),
+    "circle and outliers": affinity(np.vstack([circle(198), [[0, 3], [3, 0]]]), 0.5),
+    "all equal": affinity(np.zeros((50, 2)), 1.0),
+    "duplicates": affinity(np.repeat(cloud(60), 5, axis=0), 1.0),
+}
+NEAREST_NEIGHBORS = {
+    "circle": affinity(circle(300), 0.05, 10),
+    "torus": affinity(torus(500), 0.3, 8),
+    "cloud in 3 dimensions": affinity(cloud(500), 1.0, 10),
+    "cloud in 20 dimensions": affinity(cloud(500, 20), 20.0, 6),
+    "two blobs": affinity(two_blobs(300, 8.0), 1.0, 10),
+    "hub": affinity(np.vstack([np.zeros((1, 30)), cloud(300, 30)]), 60.0, 4),
+}
+
+
+def off_diagonal(edges, n):
+    K = np.zeros((n, n))
+    for i, j in edges:
+        K[i, j] = K[j, i] = 1
+    return K
+
+
+def star(n):
+    return off_diagonal([(0, i) for i in range(1, n)], n)
+
+
+def path(n):
+    return off_diagonal([(i, i + 1) for i in range(n - 1)], n)
+
+
+def with_row(K, i, value):
+    K = K.copy()
+    K[i] = K[:, i] = value
+    return K
+
+
+# Symmetric patterns with an entry that no permutation can use, or with no permutation at all.
+WITHOUT_SCALING = {
+    **{f"star of {n}": star(n) for n in (3, 4, 5, 10, 50)},
+    **{f"path of {n}": path(n) for n in (3, 4, 5, 7)},
+    "two leaves on a loop": np.array([[1.0, 1, 1], [1, 0, 0], [1, 0, 0]]),
+    "a loop and a leaf": np.array([[1.0, 1], [1, 0]]),
+    "triangle with a tail": off_diagonal([(0, 1), (1, 2), (2, 0), (2, 3)], 4),
+    "double star": off_diagonal([(0, 1), (0, 2), (0, 3), (1, 4), (1, 5)], 6),
+    "unbalanced bipartite": np.block(
+        [[np.zeros((2, 2)), np.ones((2, 4))], [np.ones((4, 2)), np.zeros((4, 4))]]
+    ),
+    "empty row": with_row(np.ones((4, 4)), 2, 0.0),
+    "all zeros": np.zeros((3, 3)),
+    "a negative row": with_row(np.ones((4, 4)), 1, -1.0),
+    "not a number": with_row(np.ones((4, 4)), 1, np.nan),
+    "infinite": with_row(np.ones((4, 4)), 1, np.inf),
+    "sparse star": sparse.csr_array(star(20)),
+    "star with unequal arms": star(5) * np.outer([1, 2, 3, 4, 5], [1, 2, 3, 4, 5]),
+    "comb": off_diagonal([(0, 1), (1, 2), (0, 3), (1, 4), (2, 5), (1, 6)], 7),
+}
+
+
+@pytest.mark.parametrize("name", POSITIVE_SEMIDEFINITE)
+def test_symmetric_scaling_is_algorithm_1(name):
+    K = POSITIVE_SEMIDEFINITE[name]
+    q = K.sum(axis=1)
+    literal = K / q[:, np.newaxis] / q
+    v = literal.sum(axis=1)
+    literal = literal / np.sqrt(v)[:, np.newaxis] / np.sqrt(v)
+    A = heat_operator(K, symmetric_scaling(K)) @ np.eye(len(K))
+    np.testing.assert_allclose(A, literal, rtol=1e-14, atol=1e-14 * literal.max())
+
+
+@pytest.mark.parametrize("name", POSITIVE_SEMIDEFINITE)
+def test_semidefinite_kernels_are_bistochastic_within_sixty_sweeps(name):
+    K = POSITIVE_SEMIDEFINITE[name]
+    scaling = bistochastic_scaling(K)
+    sums = heat_operator(K, scaling) @ np.ones(K.shape[0])
+    assert np.max(np.abs(sums - 1)) <= 1e-10
+    assert scaling.n_iter <= 60
+    assert scaling.residual <= 1e-10
+
+
+@pytest.mark.parametrize("name", NEAREST_NEIGHBORS)
+def test_neighbor_kernels_are_bistochastic_within_two_hundred_sweeps(name):
+    K = NEAREST_NEIGHBORS[name]
+    scaling = bistochastic_scaling(K)
+    sums = heat_operator(K, scaling) @ np.ones(K.shape[0])
+    assert np.max(np.abs(sums - 1)) <= 1e-10
+    assert scaling.n_iter <= 200
+
+
+@pytest.mark.parametrize("name", WITHOUT_SCALING)
+def test_a_pattern_without_scaling_ends_in_a_reason(name):
+    with pytest.raises(ScalingError) as caught:
+        bistochastic_scaling(WITHOUT_SCALING[name])
+    error = caught.value
+    assert error.reason in ScalingFailure
+    assert 1 <= error.n_iter <= 1000
+    assert not error.residual <= 1e-12
+    assert error.reason.value in str(error)
+    assert str(error.n_iter) in str(error)
+
+
+def test_there_are_twenty_patterns_without_scaling():
+    assert len(WITHOUT_SCALING) >= 20
+
+
+def test_a_diagonal_gives_every_pattern_a_scaling():
+    for name in ("star of 50", "path of 7", "comb", "double star"):
+        K = WITHOUT_SCALING[name] + np.eye(len(WITHOUT_SCALING[name]))
+        sums = heat_operator(K, bistochastic_scaling(K)) @ np.ones(len(K))
+        np.testing.assert_allclose(sums, 1, atol=1e-10)
+
+
+def test_an_empty_row_is_found_at_once():
+    with pytest.raises(ScalingError) as caught:
+        symmetric_scaling(np.zeros((3, 3)))
+    assert caught.value.reason is ScalingFailure.EMPTY_ROW
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("form", FORMS)
+def test_heat_operator_keeps_the_laws_in_every_form(form, scaling, dtype, seed):
+    K = affinity(cloud(80, seed=seed).astype(dtype), 1.0)
+    held = FORMS[form](K)
+    check_affinity(held, seed=seed)
+    A = heat_operator(held, SCALINGS[scaling](held))
+    check_heat_operator(A, seed=seed)
+    dense = heat_operator(K, SCALINGS[scaling](K))
+    block = np.eye(80, dtype=dtype)
+    np.testing.assert_allclose(A @ block, dense @ block, rtol=10 * np.finfo(dtype).eps, atol=1e-30)
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_top_eigenvalue_is_one(scaling):
+    for K in POSITIVE_SEMIDEFINITE.values():
+        A = heat_operator(K, SCALINGS[scaling](K)) @ np.eye(len(K))
+        assert abs(np.linalg.eigvalsh(A)[-1] - 1) <= 1e-12
+
+
+def test_row_sums_accumulate_in_float64():
+    """Ten thousand affinities of 0.1 in float32 would lose three digits, one by one."""
+    K = sparse.csr_array(np.full((2, 20_000), 0.1, np.float32))
+    sums = symmetric_scaling(K).current
+    assert sums.dtype == np.float64
+    np.testing.assert_allclose(sums, 20_000 * float(np.float32(0.1)), rtol=1e-12)
+
+
+def test_a_factor_on_a_new_row_cancels():
+    K = affinity(cloud(40), 1.0)
+    scaling = symmetric_scaling(K)
+    s, stationary = scaling(K)
+    s_scaled, stationary_scaled = scaling(7.0 * K)
+    np.testing.assert_allclose(7.0 * s_scaled, s, rtol=1e-14)
+    np.testing.assert_allclose(stationary_scaled, stationary, rtol=1e-14)
+
+
+def test_sweeps_may_run_out():
+    with pytest.raises(ScalingError, match="after 3 sweeps") as caught:
+        bistochastic_scaling(affinity(circle(50), 0.25), max_iter=3)
+    assert caught.value.reason is ScalingFailure.SWEEPS_EXHAUSTED

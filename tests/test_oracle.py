@@ -1,0 +1,132 @@
+"""Every option against plain dense linear algebra, in float64, from the definition."""
+
+import itertools
+
+import numpy as np
+import pytest
+from registry import SEEDS, circle
+from scipy import linalg, sparse
+from scipy.spatial.distance import pdist
+
+from heatsketch import HeatSketch, gaussian_block, rademacher_block
+
+POWERS = (1, 2, 8, 64, 512, 1024)
+BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
+N, COLUMNS = 200, 16
+# So narrow a kernel that one step of heat is short against the circle: lambda_1**1024 is
+# 0.08, and even "keep" can hold the distances in floating point.
+EPSILON = 0.01
+
+
+def dense(K):
+    return (K.toarray() if sparse.issparse(K) else K).astype(np.float64)
+
+
+def normalized(K, normalization):
+    """Algorithms 1 and 2 in plain numpy, with errata E1, E2 and E12 mended."""
+    if normalization == "symmetric":
+        q = K.sum(axis=1)
+        K = K / q[:, np.newaxis] / q
+        v = K.sum(axis=1)
+        return K / np.sqrt(v)[:, np.newaxis] / np.sqrt(v)
+    d = np.sqrt(K.sum(axis=1))
+    for _ in range(2000):
+        d = np.sqrt(d * (K @ (1 / d)))
+    return K / d[:, np.newaxis] / d
+
+
+def oracle(K, normalization, G, power, stationary):
+    """``A**p G / sqrt(k)`` from a full eigendecomposition of ``A``."""
+    values, vectors = linalg.eigh(normalized(K, normalization))
+    powers = values**power
+    if stationary == "drop":
+        powers[-1] = 0
+    return vectors @ (powers[:, np.newaxis] * (vectors.T @ G)) / np.sqrt(G.shape[1])
+
+
+def worst_error(Y, wanted):
+    """Largest relative error of a squared distance, over all pairs."""
+    found, true = pdist(Y.astype(np.float64)) ** 2, pdist(wanted) ** 2
+    return np.max(np.abs(found / true - 1))
+
+
+@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n_neighbors", [None, 12])
+@pytest.mark.parametrize(
+    ("normalization", "random_matrix", "stationary"),
+    list(itertools.product(("symmetric", "bistochastic"), BLOCKS, ("drop", "keep"))),
+)
+def test_squared_distances_agree_with_an_eigendecomposition(
+    normalization, random_matrix, stationary, n_neighbors, dtype, power
+):
+    X = circle(N)
+    model = HeatSketch(
+        COLUMNS,
+        power=power,
+        epsilon=EPSILON,
+        n_neighbors=n_neighbors,
+        normalization=normalization,
+        random_matrix=random_matrix,
+        stationary=stationary,
+    )
+    Y = model.fit_transform(X.astype(dtype))
+    exact = HeatSketch(epsilon=EPSILON, n_neighbors=n_neighbors).fit(X.astype(dtype).astype(float))
+    G = BLOCKS[random_matrix](N, COLUMNS, seed=0)
+    wanted = oracle(dense(exact.heat_operator_.K), normalization, G, power, stationary)
+    assert Y.dtype == dtype
+    assert worst_error(Y, wanted) <= {"float64": 1e-8, "float32": 1e-2}[dtype]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("normalization", ["symmetric", "bistochastic"])
+@pytest.mark.parametrize("power", POWERS)
+def test_large_powers_survive_a_fast_decay(power, normalization, dtype, seed):
+    """The paper's circle, where lambda_1**1024 is 1e-28 and the stationary part still 1.
+
+    Its points are uniform for float64. For float32 no two may be closer than the dtype can
+    tell apart in an embedding, whatever computed it.
+    """
+    angle = np.random.default_rng(seed).uniform(0, 2 * np.pi, 300)
+    uniform = np.column_stack([np.cos(angle), np.sin(angle)])
+    X = uniform if dtype == "float64" else circle(300, seed).astype(np.float32)
+    options = {"power": power, "epsilon": 0.25, "normalization": normalization}
+    Y = HeatSketch(COLUMNS, **options).fit_transform(X)
+    exact = HeatSketch(COLUMNS, **options).fit(X.astype(float)).heat_operator_.K
+    wanted = oracle(exact, normalization, gaussian_block(300, COLUMNS, seed=0), power, "drop")
+    assert worst_error(Y, wanted) <= {"float64": 1e-8, "float32": 1e-2}[dtype]
+
+
+def test_without_deflation_large_powers_are_noise():
+    """Erratum E22: the control that shows what the test above would catch."""
+    A = HeatSketch(epsilon=0.25).fit(circle(300)).heat_operator_
+    Y = G = gaussian_block(300, COLUMNS, seed=0)
+    for _ in range(512):
+        Y = A @ Y
+    wanted = oracle(A.K, "symmetric", np.sqrt(COLUMNS) * G, 512, "keep")
+    assert worst_error(A.deflate(Y), wanted - A.stationary_part(A.stationary_coefficients(G))) > 1
+
+
+@pytest.mark.parametrize("power", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("n_neighbors", [None, 12])
+@pytest.mark.parametrize("random_matrix", BLOCKS)
+@pytest.mark.parametrize("normalization", ["symmetric", "bistochastic"])
+def test_keeping_the_stationary_part_is_the_paper_to_the_letter(
+    normalization, random_matrix, n_neighbors, power
+):
+    """Algorithms 4 and 5, computed as they are written: A, then its power, then A**p G."""
+    X = circle(N)
+    model = HeatSketch(
+        COLUMNS,
+        power=power,
+        epsilon=0.25,
+        n_neighbors=n_neighbors,
+        normalization=normalization,
+        random_matrix=random_matrix,
+        stationary="keep",
+    ).fit(X)
+    A = normalized(dense(model.heat_operator_.K), normalization)
+    G = BLOCKS[random_matrix](N, COLUMNS, seed=0)
+    literal = np.linalg.matrix_power(A, power) @ G / np.sqrt(COLUMNS)
+    np.testing.assert_allclose(model.embedding_, literal, rtol=0, atol=1e-12 * abs(literal).max())

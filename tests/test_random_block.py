@@ -1,0 +1,192 @@
+"""The random stream: frozen, addressed, fast, and random."""
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from registry import SEEDS
+from scipy import stats
+
+from heatsketch import gaussian_block, rademacher_block
+from heatsketch.exceptions import DtypeError
+from heatsketch.random_block import STREAM_VERSION, Kind, random_words
+
+VECTORS = json.loads(Path(__file__).with_name("stream_vectors.json").read_text())
+BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
+
+seeds = st.integers(0, 2**128 - 1)
+row_ids = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20).map(
+    lambda ids: np.array(ids, np.uint64)
+)
+
+
+def from_definition(kind, row, column, seed):
+    """One entry, from the words of NumPy's Philox and the words of the docstring."""
+    if kind == "rademacher":
+        words = random_words(row, column // 256, kind=Kind.RADEMACHER, seed=seed)
+        return 1.0 - 2.0 * ((int(words[column % 256 // 64]) >> (column % 64)) & 1)
+    word = int(random_words(row, column // 8, kind=Kind.GAUSSIAN, seed=seed)[column % 8 // 2])
+    high, low = word >> 32, word & 0xFFFFFFFF
+    radius = np.sqrt(-2 * np.log((high + 0.5) / 2**32))
+    angle = ((low & 0x1FFFFFFF) + 0.5) / 2**29 * np.pi / 4
+    pair = [radius * np.cos(angle), radius * np.sin(angle)]
+    if low >> 29 & 1:
+        pair.reverse()
+    return pair[column % 2] * (1 - 2 * (low >> (30 + column % 2) & 1))
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda v: f"{v['what']}-{v['seed']}")
+def test_the_stream_is_frozen(vector):
+    seed, rows, what = int(vector["seed"]), vector["rows"], vector["what"]
+    if what == "raw":
+        found = [
+            f"{word:016x}"
+            for row in rows
+            for kind in Kind
+            for tile in (0, 1)
+            for word in random_words(row, tile, kind=kind, seed=seed)
+        ]
+    else:
+        name, dtype = what.split()
+        block = BLOCKS[name](np.array(rows, np.uint64), 11, seed=seed, dtype=dtype)
+        found = [float(value).hex() for value in block.ravel()]
+    assert found == vector["values"]
+
+
+def test_there_are_twenty_four_vectors():
+    assert len(VECTORS) == 24
+    assert len({vector["seed"] for vector in VECTORS}) == 6
+    assert {vector["stream_version"] for vector in VECTORS} == {STREAM_VERSION}
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+@given(rows=row_ids, first_column=st.integers(0, 600), seed=seeds)
+def test_entries_follow_the_definition(kind, rows, first_column, seed):
+    block = BLOCKS[kind](rows, 3, seed=seed, first_column=first_column)
+    wanted = [
+        [from_definition(kind, int(row), first_column + j, seed) for j in range(3)] for row in rows
+    ]
+    np.testing.assert_allclose(block, wanted, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@given(data=st.data(), seed=seeds)
+def test_entries_depend_on_nothing_but_seed_row_and_column(kind, dtype, data, seed):
+    """Not on how many rows or columns, on chunks, on tiles, or on the order."""
+    rows = data.draw(row_ids)
+    n_columns = data.draw(st.integers(1, 300))
+    whole = BLOCKS[kind](rows, n_columns, seed=seed, dtype=dtype)
+    order = data.draw(st.permutations(range(len(rows))))
+    shuffled = BLOCKS[kind](rows[order], n_columns, seed=seed, dtype=dtype)
+    np.testing.assert_array_equal(shuffled, whole[order])
+    cut = data.draw(st.integers(0, len(rows)))
+    column = data.draw(st.integers(0, n_columns))
+    parts = [
+        [
+            BLOCKS[kind](part, end - start, seed=seed, first_column=start, dtype=dtype)
+            for start, end in ((0, column), (column, n_columns))
+        ]
+        for part in (rows[:cut], rows[cut:])
+    ]
+    np.testing.assert_array_equal(np.block(parts), whole)
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_a_number_of_rows_stands_for_its_range(kind):
+    np.testing.assert_array_equal(
+        BLOCKS[kind](50, 9, seed=3), BLOCKS[kind](np.arange(50), 9, seed=3)
+    )
+
+
+def test_float32_is_rounded_float64():
+    exact = gaussian_block(1000, 16, seed=5)
+    np.testing.assert_array_equal(
+        gaussian_block(1000, 16, seed=5, dtype=np.float32), exact.astype(np.float32)
+    )
+
+
+# Six standard errors: under the hypothesis one run in 5e8 would fail.
+def assert_uncorrelated(a, b):
+    n = a.size
+    assert n >= 1_000_000
+    assert abs(np.mean(a * b)) <= 6 / np.sqrt(n)
+    assert abs(np.mean((a**2 - 1) * (b**2 - 1))) <= 6 * np.var(a**2) / np.sqrt(n) + 1e-12
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_neighboring_seeds_rows_and_columns_are_uncorrelated(kind, seed):
+    G = BLOCKS[kind](15_700, 64, seed=seed)
+    assert_uncorrelated(G, BLOCKS[kind](15_700, 64, seed=seed + 1))
+    assert_uncorrelated(G, BLOCKS[kind](15_700, 64, seed=seed + 2**64))
+    wide = BLOCKS[kind](15_701, 65, seed=seed)
+    assert_uncorrelated(wide[:-1], wide[1:])
+    assert_uncorrelated(wide[:, :-1], wide[:, 1:])
+
+
+def test_the_two_kinds_are_uncorrelated():
+    assert_uncorrelated(gaussian_block(15_700, 64, seed=0), rademacher_block(15_700, 64, seed=0))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_gaussians_are_gaussian(seed):
+    G = gaussian_block(15_625, 64, seed=seed).ravel()
+    n = G.size
+    assert abs(G.mean()) <= 6 / np.sqrt(n)
+    assert abs(G.var() - 1) <= 6 * np.sqrt(2 / n)
+    assert abs(np.mean(G**3)) <= 6 * np.sqrt(15 / n)
+    assert abs(np.mean(G**4) - 3) <= 6 * np.sqrt(96 / n)
+    assert stats.kstest(G, "norm").pvalue > 1e-4
+    # Far out, too: each tail count is Poisson.
+    for threshold in (3.0, 4.0):
+        expected = 2 * n * stats.norm.sf(threshold)
+        assert abs(np.sum(np.abs(G) > threshold) - expected) <= 6 * np.sqrt(expected)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_signs_are_fair(seed):
+    G = rademacher_block(15_625, 64, seed=seed)
+    assert set(np.unique(G)) == {-1.0, 1.0}
+    assert abs(G.mean()) <= 6 / np.sqrt(G.size)
+    assert np.max(np.abs(G.mean(axis=0))) <= 6 / np.sqrt(len(G))
+
+
+def test_numpy_global_state_is_left_alone():
+    before = np.random.get_state()[1].copy()
+    gaussian_block(100, 8, seed=0)
+    rademacher_block(100, 8, seed=0)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)
+
+
+def test_a_gaussian_block_costs_at_most_twice_numpys_own():
+    shape, rng = (1_000_000, 32), np.random.default_rng(0)
+    gaussian_block(10, 32, seed=0, dtype=np.float32)  # compiled before it is timed
+
+    def seconds(call):
+        start = time.perf_counter()
+        call()
+        return time.perf_counter() - start
+
+    ratios = [
+        seconds(lambda: gaussian_block(*shape, seed=0, dtype=np.float32))
+        / seconds(lambda: rng.standard_normal(shape, dtype=np.float32))
+        for _ in range(5)
+    ]
+    assert np.median(ratios) <= 2
+
+
+@pytest.mark.parametrize("rows", [[-1], [0.5], ["a"], [[1, 2]], None])
+def test_rows_that_are_no_ids_are_refused(rows):
+    with pytest.raises(DtypeError, match=r"rows=.*integers from 0"):
+        gaussian_block(rows, 2, seed=0)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**128, 0.5, None, "0"])
+def test_seeds_out_of_range_are_refused(seed):
+    with pytest.raises(ValueError, match=r"seed=.*integer from 0"):
+        gaussian_block(2, 2, seed=seed)

@@ -1,0 +1,171 @@
+"""Laws of the sketch: theorems of the paper and metamorphic relations."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from registry import SEEDS, affinity, circle, cloud
+from scipy import stats
+
+from heatsketch import (
+    HeatSketch,
+    bistochastic_scaling,
+    exact_diffusion_distances,
+    gaussian_block,
+    heat_operator,
+    rademacher_block,
+    sketch,
+    sketch_path,
+    symmetric_scaling,
+)
+from heatsketch.sketch import diffuse
+
+BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
+SCALINGS = {"symmetric": symmetric_scaling, "bistochastic": bistochastic_scaling}
+
+
+def operator(X, normalization="symmetric", epsilon=0.5, n_neighbors=None):
+    K = affinity(X, epsilon, n_neighbors)
+    return heat_operator(K, SCALINGS[normalization](K))
+
+
+@pytest.mark.parametrize("n_neighbors", [None, 8])
+@pytest.mark.parametrize("normalization", SCALINGS)
+@pytest.mark.parametrize("kind", BLOCKS)
+@pytest.mark.parametrize("power", [1, 4, 7])
+def test_squared_distances_are_unbiased(power, kind, normalization, n_neighbors):
+    """E |y_i - y_j|^2 = d_p(i, j)^2, for both random matrices, even and odd powers."""
+    n, columns = 40, 40_000
+    A = operator(cloud(n, 2), normalization, n_neighbors=n_neighbors)
+    Y = sketch(A, BLOCKS[kind](n, columns, seed=1), power=power)
+    pairs = np.array([[0, 1], [2, 30], [10, 39]])
+    found = ((Y[pairs[:, 0]] - Y[pairs[:, 1]]) ** 2).sum(axis=1)
+    exact = exact_diffusion_distances(A, pairs, power=power) ** 2
+    # A chi-squared mean of so many columns has this standard error; signs have a smaller one.
+    np.testing.assert_allclose(found, exact, rtol=5 * np.sqrt(2 / columns))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_ratio_of_squares_is_chi_squared(seed):
+    """k |y_i - y_j|^2 / d^2 has exactly k degrees of freedom, for every pair."""
+    n, k, trials = 30, 4, 5000
+    A = operator(circle(n), epsilon=0.3)
+    G = gaussian_block(n, k * trials, seed=seed)
+    Y = diffuse(A, G, power=3)
+    squares = ((Y[3] - Y[17]) ** 2).reshape(trials, k).sum(axis=1)
+    exact = exact_diffusion_distances(A, [[3, 17]], power=3)[0] ** 2
+    assert stats.kstest(squares / exact, stats.chi2(k).cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("stationary", ["drop", "keep"])
+@pytest.mark.parametrize("normalization", SCALINGS)
+def test_exact_distances_are_distances_between_rows_of_the_power(normalization, stationary):
+    A = operator(cloud(50, 2), normalization)
+    dense = A @ np.eye(50)
+    rows = np.linalg.matrix_power(dense, 5)
+    if stationary == "drop":
+        v = A.stationary / np.linalg.norm(A.stationary)
+        rows -= np.outer(v, v)
+    wanted = np.linalg.norm(rows[:, np.newaxis] - rows, axis=2)
+    found = exact_diffusion_distances(A, power=5, stationary=stationary)
+    np.testing.assert_allclose(found, wanted, atol=1e-13)
+    some = exact_diffusion_distances(A, [[4, 9], [9, 4], [7, 7]], power=5, stationary=stationary)
+    np.testing.assert_allclose(some, [wanted[4, 9], wanted[4, 9], 0], atol=1e-13)
+
+
+def test_the_stationary_part_is_a_translation_for_the_bistochastic_normalization():
+    A = operator(cloud(50, 2), "bistochastic")
+    np.testing.assert_allclose(
+        exact_diffusion_distances(A, power=3, stationary="keep"),
+        exact_diffusion_distances(A, power=3, stationary="drop"),
+        atol=1e-11,
+    )
+
+
+@given(first=st.integers(1, 6), second=st.integers(1, 6), seed=st.integers(0, 100))
+def test_steps_add_up(first, second, seed):
+    A = operator(circle(30))
+    G = gaussian_block(30, 3, seed=seed)
+    once = sketch(A, G, power=first + second)
+    twice = sketch(A, diffuse(A, G, power=first), power=second)
+    np.testing.assert_array_equal(twice, once)
+
+
+@given(powers=st.lists(st.integers(1, 12), min_size=1, max_size=5))
+def test_a_path_is_its_sketches(powers):
+    A = operator(circle(30))
+    G = gaussian_block(30, 3, seed=0)
+    for Y, power in zip(sketch_path(A, G, powers=powers), powers, strict=True):
+        np.testing.assert_array_equal(Y, sketch(A, G, power=power))
+
+
+OPTIONS = st.fixed_dictionaries(
+    {
+        "power": st.integers(1, 6),
+        "n_neighbors": st.sampled_from([None, 7]),
+        "normalization": st.sampled_from(["symmetric", "bistochastic"]),
+        "stationary": st.sampled_from(["drop", "keep"]),
+        "random_matrix": st.sampled_from(["gaussian", "rademacher"]),
+    }
+)
+
+
+def embed(X, options, row_ids=None, k=6, epsilon=1.5, seed=3):
+    model = HeatSketch(k, epsilon=epsilon, random_state=seed, **options)
+    return model.fit_transform(X, row_ids=row_ids)
+
+
+@settings(max_examples=50)
+@given(options=OPTIONS, seed=st.integers(0, 50))
+def test_permuted_rows_with_their_ids_permute_the_embedding(options, seed):
+    X = cloud(40, seed=seed)
+    order = np.random.default_rng(seed).permutation(40)
+    Y = embed(X, options)
+    np.testing.assert_allclose(
+        embed(X[order], options, row_ids=order), Y[order], atol=1e-9 * abs(Y).max()
+    )
+
+
+@settings(max_examples=50)
+@given(options=OPTIONS, seed=st.integers(0, 50), factor=st.floats(0.01, 100))
+def test_moving_turning_and_scaling_the_points_changes_nothing(options, seed, factor):
+    X = cloud(40, seed=seed)
+    turn, _ = np.linalg.qr(cloud(3, 3, seed=seed + 1))
+    Y = embed(X, options)
+    moved = embed(factor * (X @ turn + 5), options, epsilon=1.5 * factor**2)
+    np.testing.assert_allclose(moved, Y, atol=1e-7 * abs(Y).max())
+
+
+@settings(max_examples=50)
+@given(options=OPTIONS, small=st.integers(1, 20))
+def test_the_first_columns_of_a_wide_sketch_are_the_narrow_one(options, small):
+    X = cloud(40)
+    wide, narrow = embed(X, options, k=20), embed(X, options, k=small)
+    np.testing.assert_allclose(
+        wide[:, :small] * np.sqrt(20), narrow * np.sqrt(small), atol=1e-12 * abs(wide).max()
+    )
+
+
+@settings(max_examples=30)
+@given(options=OPTIONS)
+def test_float32_is_nearly_float64(options):
+    X = cloud(40)
+    Y, rough = embed(X, options), embed(X.astype(np.float32), options)
+    assert rough.dtype == np.float32
+    np.testing.assert_allclose(rough, Y, atol=1e-4 * abs(Y).max())
+
+
+@settings(max_examples=30)
+@given(options=OPTIONS, gap=st.floats(100, 1000))
+@pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
+def test_a_far_component_leaves_the_first_one_alone(options, gap):
+    """With the stationary part kept: one direction is dropped, but two pieces have two."""
+    X = cloud(40)
+    options = {**options, "stationary": "keep"}
+    together, alone = embed(np.vstack([X, X + gap]), options)[:40], embed(X, options)
+    np.testing.assert_allclose(together, alone, atol=1e-9 * abs(alone).max())
+
+
+def test_another_seed_gives_another_embedding():
+    X = cloud(40)
+    assert abs(embed(X, {"power": 2}, seed=1) - embed(X, {"power": 2}, seed=2)).max() > 1e-3

@@ -1,0 +1,101 @@
+"""Diffusion maps against a full eigendecomposition, and the distortion L."""
+
+import numpy as np
+import pytest
+from registry import SEEDS, affinity, circle, cloud
+from scipy import linalg
+
+from heatsketch import (
+    DiffusionMap,
+    bilipschitz_constant,
+    bistochastic_scaling,
+    diffusion_coordinates,
+    exact_diffusion_distances,
+    heat_operator,
+    neighbor_graph,
+    symmetric_scaling,
+)
+from heatsketch.exceptions import HeatSketchError, SpectrumError
+from heatsketch.spectral import leading_eigenpairs
+
+SCALINGS = {"symmetric": symmetric_scaling, "bistochastic": bistochastic_scaling}
+
+
+def operator(X, normalization, n_neighbors=None):
+    K = affinity(X, 0.5, n_neighbors)
+    return heat_operator(K, SCALINGS[normalization](K))
+
+
+# Below and above the size at which the iterative solver takes over.
+@pytest.mark.parametrize("n", [60, 700])
+@pytest.mark.parametrize("normalization", SCALINGS)
+@pytest.mark.parametrize("n_neighbors", [None, 15])
+def test_eigenpairs_agree_with_dense_linear_algebra(n, normalization, n_neighbors):
+    A = operator(cloud(n, 2), normalization, n_neighbors)
+    dense = A @ np.eye(n)
+    values, vectors = linalg.eigh((dense + dense.T) / 2)
+    found = leading_eigenpairs(A, 6)
+    np.testing.assert_allclose(found.values, values[::-1][1:7], atol=1e-10)
+    overlap = np.abs(np.sum(found.vectors * vectors[:, ::-1][:, 1:7], axis=0))
+    np.testing.assert_allclose(overlap, 1, atol=1e-8)
+    np.testing.assert_allclose(A @ found.vectors, found.vectors * found.values, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_signs_are_fixed(seed):
+    A = operator(cloud(700, 2, seed), "symmetric")
+    first, second = leading_eigenpairs(A, 3), leading_eigenpairs(A, 3)
+    np.testing.assert_array_equal(first.vectors, second.vectors)
+    largest = np.abs(first.vectors).argmax(axis=0)
+    assert (first.vectors[largest, range(3)] > 0).all()
+
+
+@pytest.mark.parametrize("power", [1, 4, 2.5])
+@pytest.mark.parametrize("normalization", SCALINGS)
+def test_the_estimator_is_algorithm_3(normalization, power):
+    X = cloud(80, 2)
+    model = DiffusionMap(3, power=power, epsilon=0.5, normalization=normalization).fit(X)
+    A = operator(X, normalization)
+    np.testing.assert_allclose(
+        model.embedding_, diffusion_coordinates(A, 3, power=power), atol=1e-12
+    )
+
+
+def test_all_coordinates_together_give_the_diffusion_distance():
+    """Erratum E8: the eigenvalues enter the squared distance with the power 2 t."""
+    A = operator(cloud(40, 2), "symmetric")
+    Y = diffusion_coordinates(A, 39, power=4)
+    wanted = exact_diffusion_distances(A, power=4)
+    found = np.linalg.norm(Y[:, np.newaxis] - Y, axis=2)
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+    assert bilipschitz_constant(Y, wanted) == pytest.approx(1, abs=1e-6)
+
+
+def test_the_circle_is_a_circle_in_two_dimensions():
+    X = circle(200)
+    A = operator(X, "bistochastic")
+    L = bilipschitz_constant(diffusion_coordinates(A, 2, power=8), np.sqrt(neighbor_graph(X)))
+    assert L < 1.5
+
+
+def test_more_eigenvectors_than_points_are_refused():
+    with pytest.raises(HeatSketchError, match=r"n_components=30 .* 30 points.*n_components=29"):
+        DiffusionMap(30).fit(cloud(30))
+
+
+def test_a_fractional_power_needs_a_positive_spectrum():
+    with pytest.raises(SpectrumError, match=r"power=1\.5 of the eigenvalue -.*whole power"):
+        DiffusionMap(39, power=1.5, n_neighbors=3, epsilon=1.0).fit(circle(40))
+
+
+def test_a_negative_power_needs_eigenvalues_away_from_zero():
+    with pytest.raises(SpectrumError, match=r"cannot be divided by.*fewer components"):
+        DiffusionMap(150, power=0, epsilon=5.0).fit(cloud(200, 2))
+
+
+def test_distortion_sees_what_falls_together():
+    D = np.sqrt(neighbor_graph(cloud(10)))
+    assert bilipschitz_constant(np.zeros((10, 2)), D) == np.inf
+    assert bilipschitz_constant(cloud(10), np.zeros((10, 10)) + (D.max() / 2 < D) * D) == np.inf
+    with pytest.raises(HeatSketchError, match="10 points are all zero"):
+        bilipschitz_constant(cloud(10), np.zeros((10, 10)))
