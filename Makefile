@@ -1,0 +1,29 @@
+.DEFAULT_GOAL := help
+.PHONY: help install lint test docs bench clean
+
+help: ## list these words
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+install: ## install the package, editable, with everything that the other words need
+	python -m pip install --upgrade "pip>=25.1"
+	python -m pip install --editable . --group test --group lint --group docs
+
+lint: ## style, types, and who may import whom
+	ruff check
+	ruff format --check
+	mypy
+	lint-imports
+
+test: ## tests with coverage, then the examples of the docstrings
+	python -m pytest -n 2 --cov --cov-report=term --cov-fail-under=95 tests
+	python -m pytest --doctest-modules src
+
+docs: ## web pages in docs/_build/html; a warning is an error
+	sphinx-build -W --keep-going -b html docs docs/_build/html
+
+bench: ## measure, and write benchmarks/results.json
+	python benchmarks/run.py
+
+clean: ## delete what the other words made
+	rm -rf build dist docs/_build .coverage* .hypothesis .*_cache
+	find src tests -name __pycache__ -prune -exec rm -rf {} +
