@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help install lint test docs bench clean
+.PHONY: help install lint test docs bench reproduce clean
 
 help: ## list these words
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,6 +23,9 @@ docs: ## web pages in docs/_build/html; a warning is an error
 
 bench: ## measure, and write benchmarks/results.json
 	python benchmarks/run.py
+
+reproduce: ## run the paper's experiments in full, and write docs/reproduction.md
+	heatsketch reproduce --out docs
 
 clean: ## delete what the other words made
 	rm -rf build dist docs/_build .coverage* .hypothesis .*_cache

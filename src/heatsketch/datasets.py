@@ -1,0 +1,159 @@
+r"""The point sets of the paper's experiments.
+
+All are made from :func:`gaussian_block` by arithmetic and square roots alone (a uniform angle is
+the direction of two Gaussians), so that a seed means the same points on every machine.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from heatsketch.random_block import gaussian_block
+
+__all__ = ["circle", "circle_with_outliers", "gaussian_clouds", "klein_bottle", "stretched_torus"]
+
+
+def circle(n_points: int, *, seed: int) -> np.ndarray:
+    r"""Uniform points :math:`(\cos u, \sin u)` on the unit circle.
+
+    Parameters
+    ----------
+    n_points : int
+    seed : int
+
+    Returns
+    -------
+    array of shape (n_points, 2)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.datasets import circle
+    >>> bool(np.allclose(np.linalg.norm(circle(300, seed=0), axis=1), 1))
+    True
+    """
+    return _directions(n_points, 0, seed)
+
+
+def stretched_torus(n_points: int, *, seed: int, stretch: float = 3.5) -> np.ndarray:
+    r"""Uniform points :math:`(\cos u, \sin u, r \cos v, r \sin v)` on a stretched flat torus.
+
+    Parameters
+    ----------
+    n_points : int
+    seed : int
+    stretch : float, default=3.5
+        The radius ``r`` of the longer circle.
+
+    Returns
+    -------
+    array of shape (n_points, 4)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.datasets import stretched_torus
+    >>> X = stretched_torus(500, seed=0)
+    >>> bool(np.allclose(np.linalg.norm(X[:, 2:], axis=1), 3.5))
+    True
+    """
+    return np.hstack([_directions(n_points, 0, seed), stretch * _directions(n_points, 1, seed)])
+
+
+def klein_bottle(
+    n_points: int, *, seed: int, radius: float = 10.0, tube: float = 5.0
+) -> np.ndarray:
+    r"""Points of the Klein bottle in four dimensions, uniform in both angles.
+
+    .. math::
+
+        ((a + b \cos v) \cos u,\ (a + b \cos v) \sin u,\
+         b \sin v \cos (u/2),\ b \sin v \sin (u/2))
+
+    Parameters
+    ----------
+    n_points : int
+    seed : int
+    radius, tube : float, default=10 and 5
+        ``a`` and ``b``.
+
+    Returns
+    -------
+    array of shape (n_points, 4)
+
+    Examples
+    --------
+    >>> from heatsketch.datasets import klein_bottle
+    >>> klein_bottle(500, seed=0).shape
+    (500, 4)
+    """
+    cos_half, sin_half = _directions(n_points, 0, seed).T
+    sin_half = np.abs(sin_half)  # half of u lies between 0 and pi
+    cos_v, sin_v = _directions(n_points, 1, seed).T
+    distance = radius + tube * cos_v
+    return np.column_stack(
+        [
+            distance * (cos_half**2 - sin_half**2),
+            distance * (2 * sin_half * cos_half),
+            tube * sin_v * cos_half,
+            tube * sin_v * sin_half,
+        ]
+    )
+
+
+def circle_with_outliers(n_points: int, *, seed: int) -> np.ndarray:
+    r"""Uniform points on the unit circle, and the outliers :math:`(0, 3)` and :math:`(3, 0)` last.
+
+    Parameters
+    ----------
+    n_points : int
+        The two outliers included.
+    seed : int
+
+    Returns
+    -------
+    array of shape (n_points, 2)
+
+    Examples
+    --------
+    >>> from heatsketch.datasets import circle_with_outliers
+    >>> circle_with_outliers(200, seed=0)[-2:]
+    array([[0., 3.],
+           [3., 0.]])
+    """
+    return np.vstack([circle(n_points - 2, seed=seed), [[0.0, 3.0], [3.0, 0.0]]])
+
+
+def gaussian_clouds(
+    n_points: int, *, seed: int, dimension: int = 3, separation: float = 4.0
+) -> np.ndarray:
+    r"""Gaussian clouds of variance one around :math:`c e_1, c e_2, \ldots`, one a dimension.
+
+    Parameters
+    ----------
+    n_points : int
+    seed : int
+    dimension : int, default=3
+    separation : float, default=4.0
+        Distance between any two centres.
+
+    Returns
+    -------
+    array of shape (n_points, dimension)
+
+    Examples
+    --------
+    >>> from heatsketch.datasets import gaussian_clouds
+    >>> gaussian_clouds(300, seed=0).shape
+    (300, 3)
+    """
+    X = gaussian_block(n_points, dimension, seed=seed)
+    rows = np.arange(n_points)
+    X[rows, rows % dimension] += separation / np.sqrt(2)
+    return X
+
+
+def _directions(n_points: int, which: int, seed: int) -> np.ndarray:
+    """Return uniform points on the unit circle; another ``which`` gives independent ones."""
+    pair = gaussian_block(n_points, 2, seed=seed, first_column=2 * which)
+    return pair / np.sqrt(pair[:, :1] ** 2 + pair[:, 1:] ** 2)

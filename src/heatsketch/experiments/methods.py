@@ -1,0 +1,77 @@
+"""The embeddings that are compared, by the paper's abbreviations.
+
+A method maps a heat operator to one embedding for each (dimension, power) asked for. To compare
+another one, enter it here and name it in the catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from heatsketch.heat_operator import HeatOperator
+from heatsketch.random_block import gaussian_block, rademacher_block
+from heatsketch.sketch import sketch_path
+from heatsketch.spectral import eigenvalue_powers, leading_eigenpairs
+
+__all__ = ["METHODS", "Grid", "Method"]
+
+Grid = Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Method:
+    """An embedding of a heat operator.
+
+    Attributes
+    ----------
+    label : str
+        For legends.
+    normalization : {"symmetric", "bistochastic"}
+        Of the heat operator that it is given.
+    embed : callable
+        ``(A, grid, seed) -> [embedding, ...]``, one for each ``(dimension, power)`` of the grid.
+    """
+
+    label: str
+    normalization: str
+    embed: Callable[[HeatOperator, Grid, int], list[np.ndarray]]
+
+
+def diffusion_maps(A: HeatOperator, grid: Grid, seed: int) -> list[np.ndarray]:
+    """Algorithm 3: the eigenvectors are found once, whatever the dimension and the power."""
+    values, vectors = leading_eigenpairs(A, max(k for k, _ in grid))
+    return [vectors[:, :k] * eigenvalue_powers(values[:k], power) for k, power in grid]
+
+
+def gaussian_processes(
+    A: HeatOperator, grid: Grid, seed: int, *, block: Callable[..., np.ndarray]
+) -> list[np.ndarray]:
+    """Algorithms 4 and 5: the first ``k`` columns of a wide sketch are a sketch of ``k`` columns.
+
+    The stationary direction is kept, as in the paper.
+    """
+    widest = max(k for k, _ in grid)
+    G = block(A.shape[0], widest, seed=seed)
+    stationary = A.stationary_part(A.stationary_coefficients(G))
+    sketches = sketch_path(A, G, powers=[power for _, power in grid])
+    return [
+        (np.sqrt(widest) * Y + stationary)[:, :k] / np.sqrt(k)
+        for Y, (k, _) in zip(sketches, grid, strict=True)
+    ]
+
+
+_gaussian = partial(gaussian_processes, block=gaussian_block)
+_bernoulli = partial(gaussian_processes, block=rademacher_block)
+
+METHODS = {
+    "DMS": Method("diffusion map, symmetric", "symmetric", diffusion_maps),
+    "DMB": Method("diffusion map, bistochastic", "bistochastic", diffusion_maps),
+    "GPS": Method("Gaussian process, symmetric", "symmetric", _gaussian),
+    "GPB": Method("Gaussian process, bistochastic", "bistochastic", _gaussian),
+    "GPSBS": Method("random signs, symmetric", "symmetric", _bernoulli),
+    "GPSBB": Method("random signs, bistochastic", "bistochastic", _bernoulli),
+}
