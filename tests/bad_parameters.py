@@ -184,6 +184,15 @@ refused(
     warnings=[ZeroDiagonalWarning],
 )
 
+for name, value in [("epsilon", 0.5), ("n_neighbors", 5), ("metric", "cosine")]:
+    says = (f"^{name}=", f"{value!r} has no use with affinity", f"leave {name} out")
+    refused(
+        f"affinity: with {name}",
+        partial(fit, AFFINITIES, affinity="precomputed", **{name: value}),
+        HeatSketchError,
+        says,
+    )
+
 given = partial(fit, metric="precomputed")
 for name, X in [("distances", DISTANCES), ("sparse distances", sparse.csr_array(DISTANCES))]:
     for scale, verb in [(1e-200, "underflow float64; multiply"), (1e200, "overflow float64; div")]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from registry import cloud
+from sklearn.exceptions import NotFittedError
 
 import heatsketch
 from heatsketch import Engine, HeatSketch, LocalEngine
@@ -122,6 +123,15 @@ def test_the_tolerance_grows_with_the_sum_and_the_dtype():
 def test_the_local_engine_is_a_plain_value():
     assert LocalEngine() == LocalEngine()
     assert repr(HeatSketch(engine=LocalEngine())) == "HeatSketch(engine=LocalEngine())"
+
+
+def test_a_failed_fit_leaves_nothing_of_the_one_before():
+    model = HeatSketch(2).fit(cloud(20))
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.full((20, 3), np.nan))
+    with pytest.raises(NotFittedError):
+        model.transform(cloud(20))
+    assert not hasattr(model, "embedding_")
 
 
 def test_a_seed_may_come_from_anywhere():

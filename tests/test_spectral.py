@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from registry import SEEDS, affinity, circle, cloud
 from scipy import linalg
+from scipy.sparse import linalg as sparse_linalg
 
 from heatsketch import (
     DiffusionMap,
@@ -81,6 +82,16 @@ def test_the_circle_is_a_circle_in_two_dimensions():
 def test_more_eigenvectors_than_points_are_refused():
     with pytest.raises(HeatSketchError, match=r"n_components=30 .* 30 points.*n_components=29"):
         DiffusionMap(30).fit(cloud(30))
+
+
+def test_a_solver_that_gives_up_says_so(monkeypatch):
+    patient = sparse_linalg.eigsh
+    monkeypatch.setattr(
+        sparse_linalg, "eigsh", lambda *args, **options: patient(*args, **options, maxiter=1)
+    )
+    A = operator(cloud(700, 2), "symmetric", 15)
+    with pytest.raises(SpectrumError, match=r"n_components=6 eigenvectors were not found"):
+        leading_eigenpairs(A, 6)
 
 
 def test_a_fractional_power_needs_a_positive_spectrum():

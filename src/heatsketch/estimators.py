@@ -106,6 +106,7 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         -------
         self
         """
+        self._forget()
         X = self._check(X, reset=True)
         rows = check_row_ids(row_ids, X.shape[0])
         K = self._training_affinity(X)
@@ -163,12 +164,18 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         K = self._affinity_to_training(X, first_row)
         return self._last_product(heat_rows(K, self.scaling_, self.heat_operator_))
 
+    def _forget(self) -> None:
+        """Drop an earlier fit, so that one that fails or is interrupted leaves no mixture."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
     # --- from X to an affinity ------------------------------------------------------------
 
     def _check(self, X: Any, *, reset: bool) -> Any:
         X = check_numbers(self, X, reset=reset)
         dtype = X.dtype if reset else self.training_points_.dtype
         if self.affinity == "precomputed":
+            self._refuse_idle_parameters()
             check_affinities(X)
             if reset:
                 check_square(X, name="affinity='precomputed'")
@@ -180,6 +187,15 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             elif not reset:
                 X = _stored_like(self.training_points_, X)
         return X.astype(dtype, copy=False)
+
+    def _refuse_idle_parameters(self) -> None:
+        for name, idle in (("epsilon", "auto"), ("n_neighbors", None), ("metric", "euclidean")):
+            value = getattr(self, name)
+            if value != idle:
+                raise HeatSketchError(
+                    f"{name}={value!r} has no use with affinity='precomputed', where X says itself "
+                    f"how alike two points are; leave {name} out."
+                )
 
     def _check_distances(self, X: Any, *, reset: bool) -> None:
         if sparse.issparse(X) and self.n_neighbors is not None:

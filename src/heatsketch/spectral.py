@@ -135,7 +135,7 @@ def _dense_eigenpairs(A: Any, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _iterative_eigenpairs(A: Any, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
-    from scipy.sparse.linalg import LinearOperator, eigsh
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
     def multiply(vector: np.ndarray) -> np.ndarray:
         return A @ A.deflate(vector[:, np.newaxis])[:, 0]
@@ -143,4 +143,10 @@ def _iterative_eigenpairs(A: Any, n_pairs: int) -> tuple[np.ndarray, np.ndarray]
     operator = LinearOperator(A.shape, matvec=lambda v: multiply(np.ravel(v)), dtype=A.dtype)
     # A fixed start: ARPACK would draw one from a state of its own.
     start = np.cos(np.arange(A.shape[0], dtype=A.dtype))
-    return eigsh(operator, n_pairs, which="LA", v0=start)
+    try:
+        return eigsh(operator, n_pairs, which="LA", v0=start)
+    except ArpackNoConvergence as error:
+        raise SpectrumError(
+            f"n_components={n_pairs} eigenvectors were not found ({error}); ask for fewer, or use "
+            "HeatSketch, which needs none."
+        ) from error
