@@ -339,7 +339,7 @@ warned(
     ("power=8", "largest entry is 0", "If all points of X are equal"),
 )
 
-LONELY = ("epsilon={}", "100% of the 40 points", 'larger epsilon, or epsilon="auto"')
+LONELY = ("epsilon={}", "100% of the 40 points", "use a larger epsilon")
 for epsilon, dtype in [(1e-9, "f8"), (1e-310, "f8"), (1e-50, "f4")]:
     refused(
         f"epsilon={epsilon} for {dtype}",

@@ -8,7 +8,9 @@ import pytest
 from registry import SEEDS, affinity, cloud
 
 from heatsketch import (
+    bilipschitz_constant,
     bistochastic_scaling,
+    exact_diffusion_distances,
     gaussian_affinity,
     gaussian_block,
     heat_operator,
@@ -74,6 +76,20 @@ def test_a_path_of_dask_blocks_is_the_path():
     found = sketch_path(A, dask_block(gaussian_block, 40, 4, 10, 0), powers=(3, 1))
     for Y, Y_wanted in zip(found, wanted, strict=True):
         np.testing.assert_allclose(Y.compute(), Y_wanted, rtol=1e-12)
+
+
+def test_exact_distances_and_coordinates_take_a_dask_affinity():
+    K = affinity(cloud(40), 1.0)
+    A = heat_operator(K, symmetric_scaling(K))
+    K_dask = DaskRowBlocks(K, 10)
+    A_dask = heat_operator(K_dask, symmetric_scaling(K_dask))
+    wanted = exact_diffusion_distances(A, power=3)
+    found = exact_diffusion_distances(A_dask, power=3)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-13)
+    Y = sketch(A_dask, dask_block(gaussian_block, 40, 4, 10, 0), power=3)
+    assert bilipschitz_constant(Y, found) == pytest.approx(
+        bilipschitz_constant(sketch(A, gaussian_block(40, 4, seed=0), power=3), wanted), rel=1e-8
+    )
 
 
 def test_affinities_new_rows_and_the_stationary_part_are_lazy_too():

@@ -13,8 +13,9 @@ import pytest
 from matplotlib.image import imread
 from typer.testing import CliRunner
 
-from heatsketch import gaussian_block, rademacher_block
+from heatsketch import __version__, gaussian_block, rademacher_block
 from heatsketch.cli import app
+from heatsketch.exceptions import HeatSketchError
 from heatsketch.experiments import CATALOGUE, CLAIMS, METHODS, PORTRAITS, Run, run_experiments
 from heatsketch.experiments.claims import (
     Claim,
@@ -142,12 +143,17 @@ def test_an_interrupted_run_goes_on_and_ends_the_same(tmp_path, processes):
     assert files(tmp_path / "out" / "reproduction") == files(tmp_path / "whole")
 
 
-def test_another_seed_starts_anew(tmp_path):
-    first = run_experiments(Run(("outliers",), tmp_path, trials=2, seed=0), processes=1)[0]
-    second = run_experiments(Run(("outliers",), tmp_path, trials=2, seed=1), processes=1)[0]
-    assert first.log_L("GPS").tolist() != second.log_L("GPS").tolist()
-    more = run_experiments(Run(("outliers",), tmp_path, trials=3, seed=1), processes=1)[0]
-    np.testing.assert_array_equal(more.log_L("GPS")[:2], second.log_L("GPS"))
+def test_more_trials_go_on_and_another_seed_overwrites_nothing(tmp_path):
+    first = run_experiments(Run(("outliers",), tmp_path, trials=2), processes=1)[0]
+    more = run_experiments(Run(("outliers",), tmp_path, trials=3), processes=1)[0]
+    np.testing.assert_array_equal(more.log_L("GPS")[:2], first.log_L("GPS"))
+    before = files(tmp_path)
+    with pytest.raises(HeatSketchError, match=r"holds 3 trials of another seed.*another folder"):
+        run_experiments(Run(("outliers",), tmp_path, trials=2, seed=1), processes=1)
+    assert files(tmp_path) == before
+    elsewhere = Run(("outliers",), tmp_path / "elsewhere", trials=2, seed=1)
+    other = run_experiments(elsewhere, processes=1)[0]
+    assert other.log_L("GPS").tolist() != first.log_L("GPS").tolist()
 
 
 @pytest.fixture(scope="module")
@@ -213,6 +219,22 @@ def test_an_interruption_is_no_error_of_the_program(monkeypatch, tmp_path):
     result = CliRunner().invoke(app, ["reproduce", "outliers", "--out", str(tmp_path)])
     assert result.exit_code == 130
     assert "goes on from here" in result.output
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = CliRunner().invoke(app, ["reproduce", "outliers", "--out", str(tmp_path / "file")])
+    assert result.exit_code == 2
+    assert "Not a directory" in result.output
+
+
+def test_the_version_is_told():
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.output.strip()) == (0, __version__)
+
+
+def test_notes_are_for_full_runs_only(reproduction):
+    assert "the points that fall out" not in (reproduction / "reproduction.md").read_text()
 
 
 def test_an_unknown_experiment_is_refused():

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import kneighbors_graph
 
-from heatsketch import DiffusionMap, HeatSketch, gaussian_block
+from heatsketch import DiffusionMap, HeatSketch, gaussian_block, neighbor_graph
 from heatsketch.exceptions import FarPointWarning
 from heatsketch.testing import check_extension
 
@@ -68,6 +68,37 @@ def test_sparse_points_are_embedded_like_dense_ones(container, metric, n_neighbo
     np.testing.assert_allclose(model.fit_transform(container(X)), dense, atol=1e-12)
     assert sparse.issparse(model.training_points_)
     check_extension(model, sparse.csr_array(X), rtol=1e-12 if n_neighbors is None else 0)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine", "manhattan"])
+def test_the_layout_in_memory_does_not_matter(metric):
+    X = cloud(80, 30)
+    model = HeatSketch(8, n_neighbors=8, metric=metric).fit(np.asfortranarray(X))
+    np.testing.assert_array_equal(model.transform(X), model.embedding_)
+    one_by_one = np.vstack([model.transform(np.asfortranarray(X[i : i + 1])) for i in range(80)])
+    np.testing.assert_array_equal(one_by_one, model.embedding_)
+
+
+def test_a_fitted_model_keeps_its_points_and_its_width():
+    X = cloud(40)
+    model = HeatSketch(8, n_neighbors=8).fit(X)
+    new = model.transform(X[:5])
+    X *= 2
+    model.set_params(n_components=32)
+    np.testing.assert_array_equal(model.transform(X[:5] / 2), new)
+
+
+def test_symmetric_rows_of_sparse_distances_are_embedded_like_training_rows():
+    d2 = neighbor_graph(cloud(40), n_neighbors=8)
+    d2.data = np.sqrt(d2.data)
+    check_extension(HeatSketch(6, metric="precomputed", epsilon=0.8), d2, rtol=0)
+
+
+@pytest.mark.parametrize("features", [100, 300])
+def test_distances_of_scikit_learn_are_taken_with_their_rounding(features):
+    X = 5 + cloud(200, features)
+    graph = kneighbors_graph(X, 8, mode="distance", include_self=True)
+    assert np.isfinite(HeatSketch(4, metric="precomputed").fit_transform(graph)).all()
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -1,5 +1,7 @@
 """Who is near whom."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from registry import SEEDS, circle, cloud, two_blobs
@@ -8,6 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
 from heatsketch import LocalEngine, gaussian_affinity, neighbor_graph
+from heatsketch.exceptions import HeatSketchError
 from heatsketch.graph import METRICS, count_components, index_dtype, neighbor_radii, neighbor_rows
 from heatsketch.testing import check_engine
 
@@ -64,6 +67,33 @@ def test_tiles_do_not_matter(monkeypatch):
         np.testing.assert_array_equal(getattr(tiled, name), getattr(cut, name))
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, bool])
+def test_whole_numbers_are_points_like_others(dtype):
+    X = np.array([[0, 1], [20, 1], [0, 200]]).astype(dtype)
+    for metric in ("euclidean", "cosine"):
+        np.testing.assert_array_equal(
+            neighbor_graph(X + dtype(1), metric=metric),
+            neighbor_graph((X + dtype(1)).astype(float), metric=metric),
+        )
+
+
+@pytest.mark.parametrize("options", [{"n_neighbors": 0}, {"n_neighbors": -3}, {"metric": "euclid"}])
+def test_options_that_mean_nothing_are_refused(options):
+    ((name, value),) = options.items()
+    with pytest.raises(HeatSketchError, match=rf"{name}={value!r} is .*use"):
+        neighbor_graph(cloud(10), **options)
+
+
+def test_a_graph_of_neighbors_takes_no_quadratic_memory(monkeypatch):
+    monkeypatch.setattr("heatsketch.graph.TILE_ENTRIES", 100_000)
+    X = cloud(3000)
+    tracemalloc.start()
+    neighbor_graph(X, n_neighbors=5)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3000**2 * 8 / 4
+
+
 def test_new_rows_without_radii_know_their_own_neighbors():
     X, new = cloud(50), cloud(5, seed=1)
     rows = neighbor_rows(new, X, n_neighbors=3)
@@ -75,6 +105,11 @@ def test_components_are_counted(form):
     for X, pieces in ((circle(40), 1), (two_blobs(40, 1000.0), 2), (1e3 * cloud(30), 30)):
         K = gaussian_affinity(neighbor_graph(X), epsilon=1.0)
         assert count_components(form(K)) == pieces
+
+
+def test_links_are_compared_within_their_row():
+    small = np.kron(np.diag([1, 1e-20]), np.ones((5, 5)))
+    assert count_components(small) == count_components(sparse.csr_array(small)) == 2
 
 
 def test_links_below_rounding_do_not_count():

@@ -180,10 +180,16 @@ def test_a_gaussian_block_costs_at_most_twice_numpys_own():
     assert np.median(ratios) <= 2
 
 
-@pytest.mark.parametrize("rows", [[-1], [0.5], ["a"], [[1, 2]], None])
+@pytest.mark.parametrize("rows", [[-1], [0.5], ["a"], [[1, 2]], None, -3])
 def test_rows_that_are_no_ids_are_refused(rows):
     with pytest.raises(DtypeError, match=r"rows=.*integers from 0"):
         gaussian_block(rows, 2, seed=0)
+
+
+@pytest.mark.parametrize("options", [{"dtype": int}, {"first_column": -5}])
+def test_blocks_are_floats_from_column_zero_on(options):
+    with pytest.raises(ValueError, match=r"at least 0 and a float type"):
+        gaussian_block(3, 2, seed=0, **options)
 
 
 @pytest.mark.parametrize("seed", [-1, 2**128, 0.5, None, "0"])

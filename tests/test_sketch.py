@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from registry import SEEDS, affinity, circle, cloud
 from scipy import stats
+from scipy.sparse import csr_array
 
 from heatsketch import (
     HeatSketch,
@@ -18,6 +19,7 @@ from heatsketch import (
     sketch_path,
     symmetric_scaling,
 )
+from heatsketch.exceptions import HeatSketchError
 from heatsketch.sketch import diffuse
 
 BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
@@ -164,6 +166,39 @@ def test_a_far_component_leaves_the_first_one_alone(options, gap):
     options = {**options, "stationary": "keep"}
     together, alone = embed(np.vstack([X, X + gap]), options)[:40], embed(X, options)
     np.testing.assert_allclose(together, alone, atol=1e-9 * abs(alone).max())
+
+
+def test_the_choice_of_epsilon_goes_by_the_ids_of_the_rows(monkeypatch):
+    monkeypatch.setattr("heatsketch.estimators.EPSILON_ENTRIES", 40 * 200)
+    X = cloud(200) * (1 + (np.arange(200) % 5 == 0))[:, np.newaxis]
+    order = np.random.default_rng(0).permutation(200)
+    first = HeatSketch(4).fit(X)
+    second = HeatSketch(4).fit(X[order], row_ids=order)
+    assert second.epsilon_ == first.epsilon_
+    assert HeatSketch(4).fit(X[order]).epsilon_ != first.epsilon_  # it is a choice of some rows
+
+
+@pytest.mark.parametrize("dtype", [int, bool, np.float32])
+def test_a_graph_may_have_whole_weights(dtype):
+    K = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 1]])
+    wanted = heat_operator(K.astype(float), symmetric_scaling(K.astype(float))) @ np.eye(3)
+    for held in (K.astype(dtype), csr_array(K.astype(dtype))):
+        A = heat_operator(held, symmetric_scaling(held))
+        np.testing.assert_allclose(A @ np.eye(3), wanted, rtol=1e-6)
+        assert np.isfinite(sketch(A, gaussian_block(3, 4, seed=0, dtype=A.dtype), power=3)).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"power": 1, "stationary": "Keep"}, r"stationary='Keep' is unknown; use"),
+        ({"power": -1}, r"power=-1 is negative; use"),
+        ({"power": 1, "pairs": [0, 1]}, r"pairs has shape \(2,\), not \(m, 2\); give"),
+    ],
+)
+def test_exact_distances_refuse_what_means_nothing(options, says):
+    with pytest.raises(HeatSketchError, match=says):
+        exact_diffusion_distances(operator(circle(10)), **options)
 
 
 def test_another_seed_gives_another_embedding():

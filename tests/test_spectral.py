@@ -42,6 +42,26 @@ def test_eigenpairs_agree_with_dense_linear_algebra(n, normalization, n_neighbor
     np.testing.assert_allclose(A @ found.vectors, found.vectors * found.values, atol=1e-9)
 
 
+@pytest.mark.parametrize("n", [400, 700])
+@pytest.mark.parametrize("pieces", [3, 12])
+def test_every_copy_of_a_multiple_eigenvalue_is_found(n, pieces):
+    """A graph in pieces has the eigenvalue one once for each, the stationary one included."""
+    X = cloud(n, 2)
+    X[:, 0] += 1000 * (np.arange(n) % pieces)
+    A = operator(X, "symmetric", 10)
+    found = leading_eigenpairs(A, pieces + 1)
+    dense = A @ np.eye(n)
+    wanted = linalg.eigvalsh((dense + dense.T) / 2)[::-1][1 : pieces + 2]
+    np.testing.assert_allclose(found.values, wanted, atol=1e-9)
+    assert (found.values[: pieces - 1] > 1 - 1e-9).all()
+    np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(pieces + 1), atol=1e-8)
+
+
+def test_as_many_eigenpairs_as_asked_for_even_if_all_are_equal():
+    A = heat_operator(np.eye(200), symmetric_scaling(np.eye(200)))
+    assert leading_eigenpairs(A, 3).vectors.shape == (200, 3)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_signs_are_fixed(seed):
     A = operator(cloud(700, 2, seed), "symmetric")

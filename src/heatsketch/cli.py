@@ -22,6 +22,9 @@ try:
 except ImportError:  # pragma: no cover - the message is all there is
     sys.exit('The command line needs typer and rich: pip install "heatsketch[cli]".')
 
+from heatsketch import __version__
+from heatsketch.exceptions import HeatSketchError
+
 __all__ = ["app"]
 
 app = typer.Typer(
@@ -31,8 +34,18 @@ app = typer.Typer(
 )
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
 @app.callback()
-def main() -> None:
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, help="Say the version.")
+    ] = False,
+) -> None:
     """Diffusion distances for points and graphs, by sketching the heat kernel."""
 
 
@@ -76,6 +89,8 @@ def reproduce(
             results = run_experiments(
                 run, processes=processes, on_trial=lambda name: progress.advance(bars[name])
             )
+    except (HeatSketchError, OSError) as error:
+        raise typer.BadParameter(str(error)) from error
     except KeyboardInterrupt:
         console.print("Interrupted. What is done is kept: the same call goes on from here.")
         raise typer.Exit(130) from None

@@ -37,6 +37,14 @@ _SIN = tuple((-1) ** i / math.factorial(2 * i + 1) for i in range(8, -1, -1))
 _COS = tuple((-1) ** i / math.factorial(2 * i) for i in range(8, -1, -1))
 
 
+def _compile(function):
+    """Compile once and keep the result on disk, or once a process where no folder is writable."""
+    try:
+        return njit(nogil=True, cache=True)(function)
+    except RuntimeError:
+        return njit(nogil=True)(function)
+
+
 @njit(inline="always")
 def _high_64(a, b):
     """Return the upper half of the 128-bit product."""
@@ -47,7 +55,7 @@ def _high_64(a, b):
     return a_high * b_high + (middle >> _32) + (carry >> _32)
 
 
-@njit(nogil=True, cache=True)
+@_compile
 def philox(c0, c1, c2, c3, k0, k1):
     """Return the four words of Philox4x64-10 at a counter, under a key."""
     for _ in range(10):
@@ -71,7 +79,7 @@ def _horner(coefficients, z):
     return value
 
 
-@njit(nogil=True, cache=True)
+@_compile
 def _box_muller(words, pairs, uniform, bits):
     """Turn each word into two independent Gaussians; ``bits`` views ``uniform``.
 
@@ -103,7 +111,7 @@ def _box_muller(words, pairs, uniform, bits):
         pairs[2 * j + 1] = -second if (low >> np.uint64(31)) & np.uint64(1) else second
 
 
-@njit(nogil=True, cache=True)
+@_compile
 def gaussian_entries(out, rows, first_column, address, key):
     """Fill ``out[i, j]`` with the Gaussian of row ``rows[i]``, column ``first_column + j``."""
     n_columns = out.shape[1]
@@ -125,7 +133,7 @@ def gaussian_entries(out, rows, first_column, address, key):
             out[i, j] = pairs[offset + j]
 
 
-@njit(nogil=True, cache=True)
+@_compile
 def rademacher_entries(out, rows, first_column, address, key):
     """Fill ``out[i, j]`` with the sign of row ``rows[i]``, column ``first_column + j``."""
     for i in range(out.shape[0]):

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-_INSIDE = {"heatsketch", "sklearn"}
+_INSIDE = {"heatsketch", "joblib", "sklearn"}
 
 
 def warn_about_lonely_points(K: Any, epsilon: float | None) -> None:
@@ -37,7 +37,7 @@ def warn_about_lonely_points(K: Any, epsilon: float | None) -> None:
     lonely = lonely_fraction(K)
     if lonely <= 0.05:
         return
-    cause, remedy = f"epsilon={epsilon}", 'use a larger epsilon, or epsilon="auto"'
+    cause, remedy = f"epsilon={epsilon}", "use a larger epsilon"
     if epsilon is None:
         cause, remedy = "affinity='precomputed'", "drop them, or give X more than its diagonal"
     message = (
@@ -88,11 +88,13 @@ def warn_about_decay(
             "points of X are equal, there is nothing to embed.",
         )
     elif largest * np.sqrt(after.shape[1]) < 1e-3 * largest_before:
+        cause, remedy = f"epsilon={epsilon} is so large that one", "use a smaller epsilon"
+        if epsilon is None:
+            cause, remedy = "affinity='precomputed': one", "make X fall off faster"
         _warn(
             DegenerateKernelWarning,
-            f"epsilon={epsilon} is so large that one step of diffusion leaves "
-            f"{largest / largest_before:.1e} of all differences between points; use a smaller "
-            'epsilon, or epsilon="auto".',
+            f"{cause} step of diffusion leaves {largest / largest_before:.1e} of all differences "
+            f"between points; {remedy}.",
         )
 
 

@@ -47,8 +47,16 @@ def exact_diffusion_distances(
     >>> exact_diffusion_distances(A, [[0, 1]], power=1).round(6)
     array([0.471405])
     """
+    if stationary not in ("drop", "keep"):
+        raise HeatSketchError(f"stationary={stationary!r} is unknown; use 'drop' or 'keep'.")
+    if not power >= 0:
+        raise HeatSketchError(f"power={power} is negative; use a whole number of at least 0.")
     if pairs is None:
         return squareform(pdist(_rows(A, np.arange(A.shape[0]), power, stationary)))
+    if np.ndim(pairs) != 2 or np.shape(pairs)[1] != 2:
+        raise HeatSketchError(
+            f"pairs has shape {np.shape(pairs)}, not (m, 2); give two points in each row."
+        )
     points, places = np.unique(pairs, return_inverse=True)
     rows = _rows(A, points, power, stationary)
     first, second = places.reshape(np.shape(pairs)).T

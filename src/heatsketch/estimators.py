@@ -98,9 +98,9 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             (``affinity="precomputed"``).
         y : ignored
         row_ids : array of int of shape (n_samples,), optional
-            What the random numbers of each row depend on; the position of the row if left
-            out. Rows with the same id in two data sets get the same random numbers, which
-            makes the two embeddings comparable.
+            What the random numbers of each row depend on, those that choose epsilon included; the
+            position of the row if left out. Rows with the same id in two data sets get the same
+            random numbers, which makes the two embeddings comparable.
 
         Returns
         -------
@@ -109,7 +109,7 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self._forget()
         X = self._check(X, reset=True)
         rows = check_row_ids(row_ids, X.shape[0])
-        K = self._training_affinity(X)
+        K = self._training_affinity(X, rows)
         warn_about_lonely_points(K, self.epsilon_)
         self.n_connected_components_ = count_components(K)
         warn_about_pieces(self.n_connected_components_)
@@ -142,7 +142,9 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def transform(self, X: Any) -> np.ndarray:
         """Embed new points by the rule that embedded the training points.
 
-        A training point given again gets its embedding back, whatever comes with it.
+        A training point given again gets its embedding back, whatever comes with it. (Sparse
+        precomputed distances are taken row by row as they are: give the symmetric rows, with the
+        zero diagonal stored, to have the same.)
 
         Parameters
         ----------
@@ -154,7 +156,7 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         -------
         array of shape (n_new, n_components)
         """
-        check_is_fitted(self, "heat_operator_")  # what a fit sets last: one that failed is none
+        check_is_fitted(self)
         X = self._check(X, reset=False)
         step = max(1, TRANSFORM_ENTRIES // self.training_points_.shape[0])
         starts = range(0, X.shape[0], step)
@@ -211,7 +213,7 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if reset and not sparse.issparse(X):
             check_symmetric(X, name="metric='precomputed'")
 
-    def _training_affinity(self, X: Any) -> Any:
+    def _training_affinity(self, X: Any, rows: Any) -> Any:
         self.epsilon_: Any = None
         self.neighbor_radii_: Any = None
         if self.affinity == "precomputed":
@@ -222,15 +224,19 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if self.n_neighbors is not None:
             self.neighbor_radii_ = neighbor_radii(d2, self.n_neighbors)
         automatic = isinstance(self.epsilon, str)
-        self.epsilon_ = self._estimated_epsilon(engine, X) if automatic else float(self.epsilon)
+        self.epsilon_ = self._estimate(engine, X, rows) if automatic else float(self.epsilon)
         return gaussian_affinity(d2, epsilon=self.epsilon_)
 
-    def _estimated_epsilon(self, engine: Engine, X: Any) -> float:
-        # All distances of some points: a graph cut to near neighbours has lost the far ones,
-        # without which the kernel sum levels off too early.
-        n_rows = min(1000, max(10, EPSILON_ENTRIES // X.shape[0]))
-        rows = X[:: -(-X.shape[0] // n_rows)]
-        d2 = engine.distances_to(rows, X, metric=self.metric, n_neighbors=None, radii=None)
+    def _estimate(self, engine: Engine, X: Any, rows: Any) -> float:
+        """Estimate epsilon from all distances of some points.
+
+        A graph cut to near neighbours has lost the far ones, without which the kernel sum levels
+        off too early. The points are drawn by their ids: their order does not matter.
+        """
+        n_drawn = min(1000, max(10, EPSILON_ENTRIES // X.shape[0]))
+        lots = gaussian_block(rows, 1, seed=0)[:, 0]
+        drawn = X[np.argsort(lots)[:n_drawn]]
+        d2 = engine.distances_to(drawn, X, metric=self.metric, n_neighbors=None, radii=None)
         return estimate_epsilon(d2).epsilon
 
     def _affinity_to_training(self, X: Any, first_row: int) -> Any:
@@ -247,6 +253,9 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return gaussian_affinity_rows(d2, epsilon=self.epsilon_)
 
     # --- scikit-learn ---------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "heat_operator_")  # what a fit sets last: one that failed is none
 
     @property
     def _n_features_out(self) -> int:
@@ -387,7 +396,7 @@ class HeatSketch(_HeatEmbedding):
         Y = A @ self.before_last_
         if self.stationary == "keep":
             Y += A.stationary_part(self.stationary_coefficients_)
-        return Y / np.sqrt(Y.dtype.type(self.n_components))
+        return Y / np.sqrt(Y.dtype.type(Y.shape[1]))
 
 
 class DiffusionMap(_HeatEmbedding):

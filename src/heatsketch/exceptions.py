@@ -95,7 +95,7 @@ class ScalingFailure(StrEnum):
     SWEEPS_EXHAUSTED = (
         "the sweeps were used up: either the zero pattern of K has no bistochastic "
         "scaling (a zero diagonal is the usual cause; add a positive one), or K mixes "
-        'slowly (raise max_iter); normalization="symmetric" always works'
+        'slowly (raise max_iter of bistochastic_scaling); normalization="symmetric" always works'
     )
 
 
@@ -119,7 +119,7 @@ class ScalingError(HeatSketchError):
 
     def __str__(self) -> str:
         return (
-            f"no bistochastic scaling of K after {self.n_iter} sweeps "
+            f"no scaling of K after {self.n_iter} sweeps "
             f"(row sums off by {self.residual:.3g}): {self.reason.value}."
         )
 

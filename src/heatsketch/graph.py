@@ -85,16 +85,17 @@ def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euc
            [1., 0., 4.],
            [0., 4., 0.]])
     """
+    X = _floats(X)
     if metric == "precomputed" and sparse.issparse(X):
         return _symmetric_squares(X)
     if callable(metric) and not sparse.issparse(X):
         _refuse_asymmetric(metric, X)
     if n_neighbors is None:
         return neighbor_rows(X, X, metric=metric)
-    if n_neighbors > X.shape[0]:
+    if not 1 <= n_neighbors <= X.shape[0]:
         raise HeatSketchError(
-            f"n_neighbors={n_neighbors} is more than the {X.shape[0]} points of X; "
-            "use a smaller number, or n_neighbors=None for all pairs."
+            f"n_neighbors={n_neighbors} is not between 1 and the {X.shape[0]} points of X; "
+            "use another number, or n_neighbors=None for all pairs."
         )
     radii = _over_tiles(lambda _, d2: _radii(d2, n_neighbors), X, X, metric)
     return neighbor_rows(X, X, metric=metric, n_neighbors=n_neighbors, radii=np.concatenate(radii))
@@ -138,8 +139,11 @@ def neighbor_rows(
     >>> neighbor_rows(X[1:2], X, n_neighbors=2, radii=radii).toarray()
     array([[1., 0., 4.]])
     """
+    X_new, X = _floats(X_new), _floats(X)
     if metric == "precomputed" and sparse.issparse(X_new):
         return _squares(X_new)
+    if metric == "cosine":
+        _refuse_zero_rows(X_new)
     if n_neighbors is None:
         shape = (X_new.shape[0], X.shape[0])
         _refuse_beyond_memory(shape, X_new.dtype)
@@ -179,7 +183,7 @@ def count_components(K: Any) -> int:
     """Count the pieces into which an affinity matrix falls.
 
     A link counts if it is stronger than rounding: an affinity below machine precision
-    times the largest one carries no heat in any number of steps that one could take.
+    times the largest of its row carries no heat in any number of steps that one could take.
 
     Parameters
     ----------
@@ -196,8 +200,14 @@ def count_components(K: Any) -> int:
     >>> count_components(np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]))
     2
     """
-    links = np.finfo(K.dtype).eps * K.max() < K
-    if not sparse.issparse(links):
+    eps = np.finfo(K.dtype if K.dtype.kind == "f" else np.float64).eps
+    if sparse.issparse(K):
+        links = sparse.csr_array(K, copy=True)
+        largest = links.max(axis=1).toarray().ravel()
+        links.data = links.data > np.repeat(eps * largest, np.diff(links.indptr))
+        links.eliminate_zeros()
+    else:
+        links = eps * K.max(axis=1, keepdims=True) < K
         if links.all():
             return 1
         links = sparse.csr_array(links)
@@ -258,12 +268,6 @@ def _unit_rows(X: Any) -> Any:
     X = X.astype(np.float64)
     squares = X.multiply(X) if sparse.issparse(X) else X * X
     norms = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
-    if not norms.all():
-        row = int(np.argmin(norms))
-        raise AffinityError(
-            f'metric="cosine" has no angle for row {row} of X, which is all zeros; '
-            'drop such rows, or use metric="euclidean".'
-        )
     return sparse.diags_array(1 / norms) @ X if sparse.issparse(X) else X / norms[:, np.newaxis]
 
 
@@ -273,7 +277,9 @@ def _unit_rows(X: Any) -> Any:
 def _over_tiles(function: Callable, X_new: Any, X: Any, metric: Any) -> list:
     """Apply a function to (rows, their squared distances), a few rows at a time, in threads."""
     squares = _squared_distances_to(X, metric)
-    step = max(1, TILE_ENTRIES // X.shape[0])
+    # A function of the user's own takes its time, and Ctrl-C waits for the end of a tile.
+    entries = TILE_ENTRIES // 1000 if callable(metric) else TILE_ENTRIES
+    step = max(1, entries // X.shape[0])
 
     def apply(start: int) -> Any:
         rows = slice(start, start + step)
@@ -296,12 +302,19 @@ def _squared_distances_to(X: Any, metric: Any) -> Callable[[Any], np.ndarray]:
             f"metric={metric!r} does not take a sparse X of shape {X.shape}; use "
             'metric="euclidean" or "cosine", or pass X.toarray() if it fits in memory.'
         )
-    function = METRICS[metric] if isinstance(metric, str) else partial(_by_cdist, metric=metric)
-    return partial(function, X=X)
+    if callable(metric):
+        return partial(_by_cdist, X=X, metric=metric)
+    if metric not in METRICS:
+        raise HeatSketchError(
+            f"metric={metric!r} is unknown; use one of {sorted(METRICS)}, 'precomputed', or a "
+            "function of two points."
+        )
+    return partial(METRICS[metric], X=X)
 
 
 def _radii(d2: np.ndarray, n_neighbors: int) -> np.ndarray:
-    return np.partition(d2, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
+    # A copy: a view would keep the whole tile alive.
+    return np.partition(d2, n_neighbors - 1, axis=1)[:, n_neighbors - 1].copy()
 
 
 def _near(d2: np.ndarray, n_neighbors: int, radii: np.ndarray | None) -> sparse.csr_array:
@@ -350,7 +363,21 @@ def _symmetric_squares(distances: Any) -> sparse.csr_array:
     return total
 
 
+def _floats(X: Any) -> Any:
+    """Return floats: whole numbers would wrap around or be cut off."""
+    return X if X.dtype.kind == "f" else X.astype(np.float64)
+
+
 # --- refusals -----------------------------------------------------------------------------
+
+
+def _refuse_zero_rows(X: Any) -> None:
+    sizes = np.asarray(abs(X).sum(axis=1)).ravel()
+    if not sizes.all():
+        raise AffinityError(
+            f'metric="cosine" has no angle for row {int(np.argmin(sizes))} of X, which is all '
+            'zeros; drop such rows, or use metric="euclidean".'
+        )
 
 
 def _refuse_infinite(d2: np.ndarray, first_row: int, metric: Any) -> None:

@@ -71,8 +71,8 @@ class HeatOperator:
 
     @property
     def dtype(self) -> np.dtype:
-        """The precision of the products."""
-        return self.K.dtype
+        """The precision of the products, which are floats even if the affinities are whole."""
+        return self.left.dtype
 
     def __matmul__(self, block: Any) -> Any:
         """Multiply a vector, or a block of column vectors."""
@@ -158,4 +158,5 @@ def heat_rows(K_new: Any, scaling: Any, A: HeatOperator) -> HeatOperator:
 
 def _in_precision_of(K: Any, weights: Any) -> tuple[Any, Any]:
     """Round the float64 weights once, so that float32 products stay float32."""
-    return weights.s.astype(K.dtype), weights.stationary.astype(K.dtype)
+    dtype = K.dtype if K.dtype.kind == "f" else np.float64
+    return weights.s.astype(dtype), weights.stationary.astype(dtype)

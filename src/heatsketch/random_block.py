@@ -144,6 +144,10 @@ def _block(kind, rows, n_columns, *, first_column, seed, dtype):
 
     fill = {Kind.GAUSSIAN: compiled.gaussian_entries, Kind.RADEMACHER: compiled.rademacher_entries}
     rows = _row_ids(rows)
+    if first_column < 0 or np.dtype(dtype).kind != "f":
+        raise ValueError(
+            f"first_column={first_column} and dtype={dtype} must be at least 0 and a float type."
+        )
     out = np.empty((len(rows), n_columns), dtype)
     address = np.array([kind, STREAM_VERSION], np.uint64)
     fill[kind](out, rows, first_column, address, _key(seed))
@@ -151,7 +155,7 @@ def _block(kind, rows, n_columns, *, first_column, seed, dtype):
 
 
 def _row_ids(rows):
-    if isinstance(rows, Integral):
+    if isinstance(rows, Integral) and int(rows) >= 0:
         return np.arange(int(rows), dtype=np.uint64)
     ids = np.asarray(rows)
     if ids.ndim != 1 or ids.dtype.kind not in "iu" or (ids.size and ids.min() < 0):

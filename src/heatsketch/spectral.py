@@ -127,22 +127,44 @@ def eigenvalue_powers(values: np.ndarray, power: float) -> np.ndarray:
 def _dense_eigenpairs(A: Any, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
     from scipy.linalg import eigh
 
-    n_rows = A.shape[0]
-    matrix = A.deflate(A @ np.eye(n_rows, dtype=A.dtype))
+    matrix = A.deflate(A @ np.eye(A.shape[0], dtype=A.dtype))
     # The stationary direction goes below the spectrum, which lies in [-1, 1].
     matrix -= 2 * A.stationary_part(A.stationary / (A.stationary @ A.stationary))
-    return eigh((matrix + matrix.T) / 2, subset_by_index=(n_rows - n_pairs, n_rows - 1))
+    # All of them: asked for some, LAPACK loses eigenvalues that lie in a cluster.
+    values, vectors = eigh((matrix + matrix.T) / 2, driver="evd")
+    return values[-n_pairs:], vectors[:, -n_pairs:]
 
 
 def _iterative_eigenpairs(A: Any, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Search again beside what was found, until nothing larger turns up.
+
+    A solver that starts from one vector sees one copy of a multiple eigenvalue, and a graph in
+    pieces has the eigenvalue one once for each piece.
+    """
+    values, vectors = _search(A, n_pairs, np.empty((A.shape[0], 0), A.dtype))
+    while True:
+        more, beside = _search(A, min(n_pairs, 8), vectors)
+        if more.max() <= values.min() + np.sqrt(np.finfo(values.dtype).eps):
+            return values, vectors
+        vectors, _ = np.linalg.qr(np.hstack([vectors, beside]))
+        values, turn = np.linalg.eigh(vectors.T @ (A @ vectors))
+        values, vectors = values[-n_pairs:], vectors @ turn[:, -n_pairs:]
+
+
+def _search(A: Any, n_pairs: int, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest eigenpairs of ``A`` beside the stationary one and the known ones."""
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-    def multiply(vector: np.ndarray) -> np.ndarray:
-        return A @ A.deflate(vector[:, np.newaxis])[:, 0]
+    def beside(vector: np.ndarray) -> np.ndarray:
+        vector = A.deflate(vector[:, np.newaxis])[:, 0]
+        return vector - known @ (known.T @ vector)
 
-    operator = LinearOperator(A.shape, matvec=lambda v: multiply(np.ravel(v)), dtype=A.dtype)
-    # A fixed start: ARPACK would draw one from a state of its own.
-    start = np.cos(np.arange(A.shape[0], dtype=A.dtype))
+    def multiply(vector: np.ndarray) -> np.ndarray:
+        return beside(A @ beside(np.ravel(vector)))
+
+    operator = LinearOperator(A.shape, matvec=multiply, dtype=A.dtype)
+    # A fixed start, another one each time: ARPACK would draw one from a state of its own.
+    start = np.cos(np.arange(A.shape[0]) * (1 + known.shape[1])).astype(A.dtype)
     try:
         return eigsh(operator, n_pairs, which="LA", v0=start)
     except ArpackNoConvergence as error:

@@ -59,6 +59,10 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
             dtype=[np.float64, np.float32],
             accept_sparse="csr",
             ensure_all_finite=False,
+            # In rows, so that sums over a row round the same way whatever the layout was; and in
+            # fit a copy of our own, which nobody changes behind our back.
+            order="C",
+            copy=reset,
         )
     _check_finite(X, getattr(estimator, "feature_names_in_", None))
     if reset and X.shape[0] < 2:
@@ -115,10 +119,14 @@ def check_symmetric(X: Any, *, name: str) -> None:
 
 
 def check_zero_diagonal(X: Any) -> None:
-    """Refuse points at a distance from themselves; rounding is let pass."""
+    """Refuse points at a distance from themselves; rounding is let pass.
+
+    Distances by way of inner products leave the square root of machine precision there, relative
+    to the size of the points, which may be large against their distances.
+    """
     diagonal = X.diagonal()
     row = int(np.argmax(diagonal))
-    if diagonal[row] > np.sqrt(np.finfo(X.dtype).eps) * X.max():
+    if diagonal[row] > 1e3 * np.sqrt(np.finfo(X.dtype).eps) * X.max():
         raise AffinityError(
             f"metric='precomputed': X[{row}, {row}] is {diagonal[row]:.3g}, but a point is at "
             "distance 0 from itself; set the diagonal of X to 0, or use affinity='precomputed' "

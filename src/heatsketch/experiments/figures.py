@@ -12,6 +12,7 @@ from heatsketch.experiments.methods import METHODS
 from heatsketch.experiments.runner import Results, sample
 
 try:
+    from matplotlib import rc_context
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 except ImportError as error:  # pragma: no cover - the message is all there is
@@ -80,7 +81,8 @@ def draw_portrait(portrait: Portrait, seed: int) -> Figure:
 
 def save(figure: Figure, path: Path) -> None:
     """Write a figure as SVG and PNG, without the date, so that the same figure is the same file."""
-    figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+    with rc_context({"svg.hashsalt": path.stem}):
+        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
     figure.savefig(path.with_suffix(".png"), dpi=150)
 
 

@@ -30,7 +30,7 @@ def write_page(results: Mapping[str, Results], verdicts: Sequence[Verdict], *, f
     return "\n".join(
         [
             _INTRODUCTION,
-            *_claims(verdicts),
+            *_claims(verdicts, results),
             "## Figures\n",
             *(line for found in results.values() for line in _experiment(found, figures)),
             *_portraits(results, figures),
@@ -38,10 +38,17 @@ def write_page(results: Mapping[str, Results], verdicts: Sequence[Verdict], *, f
     )
 
 
-def _claims(verdicts: Sequence[Verdict]) -> list[str]:
+def _claims(verdicts: Sequence[Verdict], results: Mapping[str, Results]) -> list[str]:
     words = [verdict.word for verdict in verdicts]
     tally = ", ".join(f"{word}: {words.count(word)}" for word in dict.fromkeys(words))
-    notes = [verdict for verdict in verdicts if verdict.claim.note and verdict.word != "holds"]
+    in_full = {name for name, found in results.items() if found.is_complete}
+    notes = [
+        verdict
+        for verdict in verdicts
+        if verdict.claim.note
+        and verdict.word != "holds"
+        and in_full >= {*verdict.claim.experiments}
+    ]
     return [
         "## Claims\n",
         f"{len(verdicts)} statements ({tally}). The number is the mean over trials at the point "

@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from heatsketch.affinity import gaussian_affinity
 from heatsketch.distances import bilipschitz_constant, exact_diffusion_distances
+from heatsketch.exceptions import HeatSketchError
 from heatsketch.experiments.catalogue import CATALOGUE, Experiment
 from heatsketch.experiments.methods import METHODS
 from heatsketch.graph import neighbor_graph
@@ -98,6 +99,11 @@ class Results:
     def experiment(self) -> Experiment:
         """The entry of the catalogue."""
         return CATALOGUE[self.name]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there are as many trials as in the paper."""
+        return len(self.trials) >= self.experiment.trials
 
     def log_L(self, method: str) -> np.ndarray:  # noqa: N802 - the paper's letter
         """Array of shape (trials, points of the axis)."""
@@ -229,12 +235,14 @@ def _leave_interrupts() -> None:
 
 
 def _start_or_resume(run: Run, name: str) -> list[Trial]:
-    """Return the trials that an earlier call finished; start anew if it was another experiment."""
+    """Return the trials that an earlier call finished."""
     path = run.path(name)
-    if path.exists() and path.read_text().startswith(_header(run, name)):
-        trials = _read_trials(path)
-    else:
-        trials = []
+    trials = _read_trials(path) if path.exists() else []
+    if trials and not path.read_text().startswith(_header(run, name)):
+        raise HeatSketchError(
+            f"{path} holds {len(trials)} trials of another seed or another catalogue, not of "
+            f"seed={run.seed}; choose another folder, or delete the file."
+        )
     _write(run, name, trials)  # without the torn line that an interruption may have left
     return trials
 
