@@ -9,12 +9,18 @@ whatever machine, is an engine. The rows of new points have the same shape,
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 
-__all__ = ["HeatOperator", "SupportsMatmul", "heat_operator", "heat_rows"]
+__all__ = ["HeatOperator", "SupportsMatmul", "heat_operator", "heat_rows", "multiply"]
+
+# From so many multiplications on, threads gain more than they cost, compilation included.
+MANY_PRODUCTS = 20_000_000
 
 
 class SupportsMatmul(Protocol):
@@ -78,7 +84,7 @@ class HeatOperator:
         """Multiply a vector, or a block of column vectors."""
         if block.ndim == 1:
             return self.left * (self.K @ (self.right * block))
-        return self.left[:, np.newaxis] * (self.K @ (self.right[:, np.newaxis] * block))
+        return self.left[:, np.newaxis] * multiply(self.K, self.right[:, np.newaxis] * block)
 
     def stationary_coefficients(self, block: Any) -> Any:
         """Return how much of the stationary direction each column of a block holds."""
@@ -154,6 +160,34 @@ def heat_rows(K_new: Any, scaling: Any, A: HeatOperator) -> HeatOperator:
     """
     s, stationary = _in_precision_of(K_new, scaling(K_new))
     return HeatOperator(K_new, s, A.right, stationary)
+
+
+def multiply(K: Any, block: Any) -> Any:
+    """Return ``K @ block``; for a large CSR matrix the same bits, from all cores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.heat_operator import multiply
+    >>> multiply(np.eye(2), np.ones((2, 1)))
+    array([[1.],
+           [1.]])
+    """
+    large = sparse.issparse(K) and K.format == "csr" and K.nnz * block.shape[1] >= MANY_PRODUCTS
+    if not large or K.dtype != block.dtype or not block.flags.c_contiguous:
+        return K @ block
+    from heatsketch import compiled  # numba is loaded when first needed
+
+    out = np.empty((K.shape[0], block.shape[1]), block.dtype)
+    # Many more pieces than threads: rows differ in length.
+    cuts = np.linspace(0, K.shape[0], 64 + 1).astype(np.intp)
+
+    def fill(start: int, stop: int) -> None:
+        compiled.sparse_product(K.indptr, K.indices, K.data, block, out, start, stop)
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        list(threads.map(fill, cuts[:-1], cuts[1:]))
+    return out
 
 
 def _in_precision_of(K: Any, weights: Any) -> tuple[Any, Any]:
