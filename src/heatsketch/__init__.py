@@ -8,7 +8,7 @@ from heatsketch.graph import neighbor_graph
 from heatsketch.heat_operator import HeatOperator, heat_operator
 from heatsketch.normalization import Scaling, bistochastic_scaling, symmetric_scaling
 from heatsketch.random_block import gaussian_block, rademacher_block
-from heatsketch.sketch import sketch, sketch_path
+from heatsketch.sketch import sketch, sketch_heat, sketch_path
 from heatsketch.spectral import diffusion_coordinates
 
 __version__ = "0.1.0"
@@ -33,6 +33,7 @@ __all__ = [
     "neighbor_graph",
     "rademacher_block",
     "sketch",
+    "sketch_heat",
     "sketch_path",
     "symmetric_scaling",
 ]

@@ -13,19 +13,49 @@ the squared diffusion distance, and for Gaussian ``G`` the ratio
 The stationary direction of ``A`` is taken out of the block before every product, because it
 does not decay and would drown the rest (at p = 512 float64 distances would be noise). What is
 left out is known in closed form: :meth:`HeatOperator.stationary_part`.
+
+A small power is a loop. A large one is a sum of Chebyshev polynomials,
+
+.. math:: x^p = \sum_j c_j T_j(x), \qquad c_j = 2^{1 - p} \binom{p}{(p - j) / 2},
+
+whose coefficients are those of a random walk of ``p`` steps: few lie beyond
+:math:`\sqrt{p}`, so that about :math:`\sqrt{2 p \log(2 / \mathrm{tol})}` products do for ``p``.
+The heat semigroup :math:`e^{-t (I - A)}` and powers that are not whole have such sums too.
+
+Their error is kept small against what they find; see :mod:`heatsketch.chebyshev`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from itertools import dropwhile
 from typing import Any
 
 import numpy as np
+from scipy.special import gamma, ive
 
-__all__ = ["diffuse", "sketch", "sketch_path"]
+from heatsketch.chebyshev import (
+    Interval,
+    Series,
+    chebyshev_sums,
+    cut_of,
+    frobenius_norm,
+    machine_epsilon,
+    ratio,
+    tolerance_of,
+)
+from heatsketch.exceptions import SpectrumError
+
+__all__ = ["diffuse", "power_coefficients", "sketch", "sketch_heat", "sketch_path"]
+
+# Plain steps before a sum: a random block is mostly what one step of heat wipes out.
+FIRST_STEPS = 4
+# A power that is not whole has a sum whose coefficients decay slowly; this is where it ends.
+LONGEST_SUM = 1000
 
 
-def diffuse(A: Any, block: Any, *, power: int) -> Any:
+def diffuse(A: Any, block: Any, *, power: float) -> Any:
     """Apply ``A`` to a block ``power`` times, without its stationary direction.
 
     Parameters
@@ -33,11 +63,18 @@ def diffuse(A: Any, block: Any, *, power: int) -> Any:
     A : HeatOperator
     block : array of shape (n, k)
         Left as it is if ``power`` is zero.
-    power : int
+    power : int or float
+        Whole, unless the spectrum of ``A`` is nonnegative, as that of a Gaussian kernel of all
+        pairs is.
 
     Returns
     -------
     array of shape (n, k)
+
+    Raises
+    ------
+    SpectrumError
+        If ``A`` has no such power, or none that can be had accurately.
 
     Examples
     --------
@@ -53,12 +90,16 @@ def diffuse(A: Any, block: Any, *, power: int) -> Any:
     array([[ True],
            [ True]])
     """
-    for _ in range(power):
-        block = A @ A.deflate(block)
-    return block
+    _check_nonnegative("power", power)
+    if power == int(power):
+        return _whole_powers(A, block, [int(power)])[int(power)]
+    # The sum takes as much as makes its coefficients decay fast; whole steps do the rest.
+    whole = max(0, int(power) - 3)
+    block = _fractional_power(A, block, power - whole, named=power)
+    return _whole_powers(A, block, [whole])[whole]
 
 
-def sketch(A: Any, G: Any, *, power: int) -> Any:
+def sketch(A: Any, G: Any, *, power: float) -> Any:
     r"""Embedding :math:`Y = A^p G / \sqrt{k}`, without the stationary direction.
 
     Parameters
@@ -66,12 +107,18 @@ def sketch(A: Any, G: Any, *, power: int) -> Any:
     A : HeatOperator
     G : array of shape (n, k)
         A random block; see :func:`gaussian_block` and :func:`rademacher_block`.
-    power : int
-        Diffusion time ``p``, at least 1.
+    power : int or float
+        Diffusion time ``p``, at least 1; whole, unless the spectrum of ``A`` is nonnegative,
+        as that of a Gaussian kernel of all pairs is.
 
     Returns
     -------
     array of shape (n, k)
+
+    Raises
+    ------
+    SpectrumError
+        If ``A`` has no such power, or none that can be had accurately.
 
     Examples
     --------
@@ -84,14 +131,16 @@ def sketch(A: Any, G: Any, *, power: int) -> Any:
     >>> A = heat_operator(K, bistochastic_scaling(K))
     >>> sketch(A, gaussian_block(200, 16, seed=0), power=8).shape
     (200, 16)
+    >>> sketch(A, gaussian_block(200, 16, seed=0), power=2.5).shape
+    (200, 16)
     """
-    return diffuse(A, G, power=power) / np.sqrt(G.shape[1])
+    return diffuse(A, G, power=power) / math.sqrt(G.shape[1])
 
 
 def sketch_path(A: Any, G: Any, *, powers: Iterable[int]) -> list[Any]:
     r"""Embeddings :math:`A^p G / \sqrt{k}` of many powers from one pass.
 
-    It costs as many products as the largest power.
+    It costs hardly more products than the largest power alone.
 
     Parameters
     ----------
@@ -115,9 +164,199 @@ def sketch_path(A: Any, G: Any, *, powers: Iterable[int]) -> list[Any]:
     [(2, 5), (2, 5), (2, 5)]
     """
     powers = list(powers)
-    embeddings, reached, block = {}, 0, G
-    for power in sorted(set(powers)):
-        block = diffuse(A, block, power=power - reached)
-        embeddings[power] = block / np.sqrt(G.shape[1])
-        reached = power
-    return [embeddings[power] for power in powers]
+    for power in powers:
+        _check_nonnegative("powers", power)
+        if power != int(power):
+            raise SpectrumError(
+                f"powers={power} is not whole, and a path has whole powers only; "
+                f"use sketch(A, G, power={power})."
+            )
+    blocks = _whole_powers(A, G, powers)
+    return [blocks[power] / math.sqrt(G.shape[1]) for power in powers]
+
+
+def sketch_heat(A: Any, G: Any, *, time: float) -> Any:
+    r"""Embedding :math:`Y = e^{-t (I - A)} G / \sqrt{k}`, without the stationary direction.
+
+    Heat in continuous time. For times far above one it is nearly ``sketch`` at the power
+    ``time``; unlike a power it may be any fraction, for any ``A``.
+
+    Parameters
+    ----------
+    A : HeatOperator
+    G : array of shape (n, k)
+        A random block; see :func:`gaussian_block` and :func:`rademacher_block`.
+    time : float
+        Diffusion time ``t``, not negative.
+
+    Returns
+    -------
+    array of shape (n, k)
+
+    Raises
+    ------
+    SpectrumError
+        If ``time`` is negative or not finite.
+
+    Examples
+    --------
+    One direction is left here, of eigenvalue 1/3, and 1.5 (1 - 1/3) = 1:
+
+    >>> import numpy as np
+    >>> from heatsketch import heat_operator, sketch_heat, symmetric_scaling
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> sketch_heat(A, np.array([[1.0], [-1.0]]), time=1.5).round(6)
+    array([[ 0.367879],
+           [-0.367879]])
+    """
+    _check_nonnegative("time", time)
+    return _heat_semigroup(A, G, float(time)) / math.sqrt(G.shape[1])
+
+
+def power_coefficients(power: int) -> np.ndarray:
+    r"""Return the coefficients of :math:`x^p = \sum_j c_j T_j(x)`.
+
+    Parameters
+    ----------
+    power : int
+
+    Returns
+    -------
+    array of shape (power + 1,)
+
+    Examples
+    --------
+    >>> from heatsketch.sketch import power_coefficients
+    >>> power_coefficients(3)
+    array([0.  , 0.75, 0.  , 0.25])
+    """
+    degrees = np.arange(power % 2, power + 1, 2)
+    coefficients = np.zeros(power + 1)
+    coefficients[degrees] = _binomials(power / 2, degrees / 2)
+    # Every T_j(1) is 1, so the sum is 1; this is exact where factorials would overflow.
+    return coefficients / coefficients.sum()
+
+
+# --- whole powers --------------------------------------------------------------------------
+
+
+def _whole_powers(A: Any, block: Any, powers: Iterable[int]) -> dict[int, Any]:
+    """Return a block for each power: the small ones step by step, the large ones by sums."""
+    ordered = sorted(set(powers))
+    dtype = np.result_type(A.dtype, block.dtype)
+    large = list(dropwhile(lambda power: not _pays(power, dtype), ordered))
+    small = ordered[: len(ordered) - len(large)]
+    found, reached = {}, 0
+    for power in small:
+        block, reached = _steps(A, block, power - reached), power
+        found[power] = block
+    if large:
+        first = max(reached, FIRST_STEPS)
+        found.update(_large_powers(A, _steps(A, block, first - reached), large, first))
+    return found
+
+
+def _large_powers(A: Any, block: Any, powers: list[int], reached: int) -> dict[int, Any]:
+    """Return a block for each power, all from the same Chebyshev vectors where possible."""
+    found: dict[int, Any] = {}
+    radius, tolerance = 1.0, tolerance_of(block.dtype)
+    while powers:
+        series = [Series(power_coefficients(power - reached)) for power in powers]
+        sums, degree, _ = chebyshev_sums(A, block, series, Interval(0.0, radius), tolerance)
+        for power, total in zip(powers, sums, strict=False):
+            found[power] = total * radius ** (power - reached)
+        if sums:
+            reached = powers[len(sums) - 1]
+            block = found[reached]
+        powers = powers[len(sums) :]
+        if powers:
+            # Too little is left for a sum, whose error is relative to the block it starts from.
+            # Steps have no such trouble; as many as there have been do not cost much more.
+            ahead = min(max(degree, reached), powers[0] - reached)
+            before = _steps(A, block, ahead - 1)
+            block, reached = _steps(A, before, 1), reached + ahead
+            radius = _radius(block, before, powers[-1] - reached)
+            # After a fast decay one direction outweighs the others, which need the digits.
+            tolerance = 512 * machine_epsilon(block.dtype)
+    return found
+
+
+def _radius(block: Any, before: Any, power: int) -> float:
+    """Return where to sum a power of a block, so that the sum decays as the block does.
+
+    A block never decays faster than it last did: if ``|A x| = r |x|`` then ``|A^p y| >= r^p |y|``
+    for ``y = A x``. So a sum on ``[-r, r]`` is relative to what it finds. Eigenvalues outside
+    make it longer, not wrong; a factor of 8 in its error is spent on leaving fewer outside.
+    """
+    radius = ratio(frobenius_norm(block), frobenius_norm(before)) * 8 ** (1 / max(power, 1))
+    return min(max(radius, 0.5), 1.0)  # below 1/2 a large power is nothing but rounding
+
+
+def _steps(A: Any, block: Any, count: int) -> Any:
+    for _ in range(count):
+        block = A @ A.deflate(block)
+    return block
+
+
+def _pays(power: int, dtype: Any) -> bool:
+    """Say whether a sum needs at most half of the products."""
+    if power <= 2 * FIRST_STEPS:
+        return False
+    return 2 * (FIRST_STEPS + Series(power_coefficients(power)).degree(cut_of(dtype))) <= power
+
+
+# --- other functions of A ------------------------------------------------------------------
+
+
+def _heat_semigroup(A: Any, block: Any, time: float) -> Any:
+    degrees = np.arange(40 + int(10 * math.sqrt(time)))  # what lies beyond is below rounding
+    coefficients = 2 * ive(degrees, time)
+    coefficients[0] /= 2
+    series, dtype = [Series(coefficients)], np.result_type(A.dtype, block.dtype)
+    sums, *_ = chebyshev_sums(A, block, series, Interval(0.0, 1.0), tolerance_of(dtype))
+    if sums:
+        return sums[0]
+    # Half the time decays by half as many digits.
+    return _heat_semigroup(A, _heat_semigroup(A, block, time / 2), time / 2)
+
+
+def _fractional_power(A: Any, block: Any, power: float, *, named: float) -> Any:
+    """Return ``A^power block`` from the sum on [0, 1], which needs a nonnegative spectrum."""
+    degrees = np.arange(LONGEST_SUM + 1)
+    scale = 2 * gamma(power + 0.5) / (math.sqrt(math.pi) * gamma(power + 1))
+    coefficients = scale * _binomials(power, degrees)
+    # The coefficients go on for ever, like degree^(-2 power - 1).
+    beyond = abs(coefficients[-1]) * LONGEST_SUM / (2 * power)
+    series = [Series(coefficients, beyond)]
+    tolerance = tolerance_of(np.result_type(A.dtype, block.dtype))
+    sums, degree, growth = chebyshev_sums(A, block, series, Interval(0.5, 0.5), tolerance)
+    if growth > 1.01:
+        lowest = (1 - math.cosh(math.acosh(growth) / degree)) / 2
+        raise SpectrumError(
+            f"power={named} of a negative eigenvalue is not a real number, and A has one below "
+            f"{lowest:.2g}; use a whole power, sketch_heat, or a kernel of all pairs "
+            "(n_neighbors=None), which has no negative ones."
+        )
+    if not sums:
+        raise SpectrumError(
+            f"power={named} cannot be had accurately from {LONGEST_SUM} products, since small "
+            "eigenvalues have no smooth power; use a whole power, a larger one, or sketch_heat."
+        )
+    return sums[0]
+
+
+def _binomials(half: float, places: np.ndarray) -> np.ndarray:
+    """Return binom(2 half, half - place), up to a factor; the first is halved at place 0."""
+    steps = places[:-1]
+    values = np.cumprod(np.concatenate([[1.0], (half - steps) / (half + steps + 1)]))
+    values[0] /= 1 + (places[0] == 0)
+    return values
+
+
+def _check_nonnegative(name: str, value: float) -> None:
+    if not 0 <= value < math.inf:
+        raise SpectrumError(
+            f"{name}={value} would amplify what heat has wiped out; "
+            f"use a finite {name} that is not negative."
+        )
