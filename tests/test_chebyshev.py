@@ -12,7 +12,6 @@ from scipy.spatial.distance import pdist
 
 from heatsketch import (
     HeatSketch,
-    bistochastic_scaling,
     gaussian_block,
     heat_operator,
     sketch,
@@ -22,9 +21,9 @@ from heatsketch import (
 )
 from heatsketch.chebyshev import Interval, Series, chebyshev_sums
 from heatsketch.exceptions import SpectrumError
+from heatsketch.normalization import SCALINGS
 from heatsketch.sketch import _radius, diffuse, power_coefficients
 
-SCALINGS = {"symmetric": symmetric_scaling, "bistochastic": bistochastic_scaling}
 COLUMNS = 8
 # Points, epsilon, neighbours. One step of heat hardly moves on the slow ones (the blobs are even
 # two pieces, between which it never flows); on the fast ones lambda_1**1024 is below 1e-8.

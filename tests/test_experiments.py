@@ -106,12 +106,12 @@ def files(folder):
 
 
 def test_any_number_of_processes_gives_the_same_bits(tmp_path):
-    names = ("outliers", "circle")
     for processes in (1, 2):
         seen = []
-        run = Run(names, tmp_path / str(processes), trials=4, seed=3)
+        run = Run(tuple(CATALOGUE), tmp_path / str(processes), trials=2, seed=3)
         run_experiments(run, processes=processes, on_trial=seen.append)
-        assert sorted(seen) == ["circle"] * 4 + ["outliers"] * 4
+        assert sorted(seen) == sorted(2 * list(CATALOGUE))
+    assert len(files(tmp_path / "1")) == len(CATALOGUE)
     assert files(tmp_path / "1") == files(tmp_path / "2")
 
 
@@ -205,10 +205,12 @@ def test_the_page_shows_every_figure_and_every_claim(reproduction):
         assert re.search(r"\*\*(holds|holds in part|does not hold|undecided)\*\* \|$", row)
 
 
-def test_styles_can_be_told_apart_in_grey():
+def test_curves_of_a_figure_can_be_told_apart_without_their_colour():
     assert set(STYLES) == set(METHODS)
-    for key in ("marker", "color"):
-        assert len({style[key] for style in STYLES.values()}) == len(STYLES)
+    for experiment in CATALOGUE.values():
+        for methods in experiment.figures.values():
+            marks = {(STYLES[name]["marker"], STYLES[name]["linestyle"]) for name in methods}
+            assert len({marker for marker, _ in marks}) == len(marks) == len(methods)
 
 
 def test_an_interruption_is_no_error_of_the_program(monkeypatch, tmp_path):

@@ -7,9 +7,8 @@ from scipy import sparse
 
 from heatsketch import bistochastic_scaling, heat_operator, symmetric_scaling
 from heatsketch.exceptions import ScalingError, ScalingFailure
+from heatsketch.normalization import SCALINGS
 from heatsketch.testing import check_affinity, check_heat_operator
-
-SCALINGS = {"symmetric": symmetric_scaling, "bistochastic": bistochastic_scaling}
 
 
 def torus(n, seed=0):

@@ -10,7 +10,6 @@ from scipy.sparse import csr_array
 
 from heatsketch import (
     HeatSketch,
-    bistochastic_scaling,
     exact_diffusion_distances,
     gaussian_block,
     heat_operator,
@@ -20,10 +19,10 @@ from heatsketch import (
     symmetric_scaling,
 )
 from heatsketch.exceptions import HeatSketchError
+from heatsketch.normalization import SCALINGS
 from heatsketch.sketch import diffuse
 
 BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
-SCALINGS = {"symmetric": symmetric_scaling, "bistochastic": bistochastic_scaling}
 
 
 def operator(X, normalization="symmetric", epsilon=0.5, n_neighbors=None):

@@ -9,7 +9,6 @@ from scipy.sparse import linalg as sparse_linalg
 from heatsketch import (
     DiffusionMap,
     bilipschitz_constant,
-    bistochastic_scaling,
     diffusion_coordinates,
     exact_diffusion_distances,
     heat_operator,
@@ -17,9 +16,8 @@ from heatsketch import (
     symmetric_scaling,
 )
 from heatsketch.exceptions import HeatSketchError, SpectrumError
+from heatsketch.normalization import SCALINGS
 from heatsketch.spectral import leading_eigenpairs
-
-SCALINGS = {"symmetric": symmetric_scaling, "bistochastic": bistochastic_scaling}
 
 
 def operator(X, normalization, n_neighbors=None):

@@ -42,7 +42,7 @@ from heatsketch.engines import ENGINES, Engine, resolve_engine
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.graph import METRICS, count_components, neighbor_radii
 from heatsketch.heat_operator import HeatOperator, heat_operator, heat_rows
-from heatsketch.normalization import bistochastic_scaling, symmetric_scaling
+from heatsketch.normalization import SCALINGS
 from heatsketch.random_block import gaussian_block, rademacher_block
 from heatsketch.sketch import diffuse
 from heatsketch.spectral import eigenvalue_powers, leading_eigenpairs
@@ -59,7 +59,6 @@ from heatsketch.validation import (
 
 __all__ = ["DiffusionMap", "HeatSketch"]
 
-SCALINGS = {"symmetric": symmetric_scaling, "bistochastic": bistochastic_scaling}
 BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
 
 TRANSFORM_ENTRIES = 16_000_000  # affinities of new points held at a time

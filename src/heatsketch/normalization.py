@@ -23,7 +23,7 @@ import numpy as np
 
 from heatsketch.exceptions import ScalingError, ScalingFailure
 
-__all__ = ["RowWeights", "Scaling", "bistochastic_scaling", "symmetric_scaling"]
+__all__ = ["SCALINGS", "RowWeights", "Scaling", "bistochastic_scaling", "symmetric_scaling"]
 
 
 class RowWeights(NamedTuple):
@@ -161,6 +161,10 @@ def bistochastic_scaling(K: Any, *, tol: float = 1e-12, max_iter: int = 1000) ->
             return Scaling(d, following, n_iter, residual)
         d = np.sqrt(d) * np.sqrt(following)
     raise ScalingError(ScalingFailure.SWEEPS_EXHAUSTED, residual, max_iter)
+
+
+# What the estimators and the experiments call the two.
+SCALINGS = {"symmetric": symmetric_scaling, "bistochastic": bistochastic_scaling}
 
 
 # Scaling factors beyond this never come back: one more sweep could overflow.

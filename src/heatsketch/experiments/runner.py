@@ -27,7 +27,7 @@ from heatsketch.experiments.catalogue import CATALOGUE, Experiment
 from heatsketch.experiments.methods import METHODS
 from heatsketch.graph import neighbor_graph
 from heatsketch.heat_operator import HeatOperator, heat_operator
-from heatsketch.normalization import bistochastic_scaling, symmetric_scaling
+from heatsketch.normalization import SCALINGS
 
 __all__ = [
     "Results",
@@ -38,8 +38,6 @@ __all__ = [
     "run_trial",
     "sample",
 ]
-
-SCALINGS = {"symmetric": symmetric_scaling, "bistochastic": bistochastic_scaling}
 
 
 @dataclass(frozen=True)
