@@ -176,14 +176,14 @@ def multiply(K: Any, block: Any) -> Any:
     large = sparse.issparse(K) and K.format == "csr" and K.nnz * block.shape[1] >= MANY_PRODUCTS
     if not large or K.dtype != block.dtype or not block.flags.c_contiguous:
         return K @ block
-    from heatsketch import compiled  # numba is loaded when first needed
+    from heatsketch.compiled import products  # numba is loaded when first needed
 
     out = np.empty((K.shape[0], block.shape[1]), block.dtype)
     # Many more pieces than threads: rows differ in length.
     cuts = np.linspace(0, K.shape[0], 64 + 1).astype(np.intp)
 
     def fill(start: int, stop: int) -> None:
-        compiled.sparse_product(K.indptr, K.indices, K.data, block, out, start, stop)
+        products.sparse_product(K.indptr, K.indices, K.data, block, out, start, stop)
 
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         list(threads.map(fill, cuts[:-1], cuts[1:]))

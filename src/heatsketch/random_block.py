@@ -140,9 +140,9 @@ def random_words(row: int, tile: int, *, kind: Kind, seed: int) -> NDArray[np.ui
 
 
 def _block(kind, rows, n_columns, *, first_column, seed, dtype):
-    from heatsketch import compiled  # numba is loaded when first needed
+    from heatsketch.compiled import stream  # numba is loaded when first needed
 
-    fill = {Kind.GAUSSIAN: compiled.gaussian_entries, Kind.RADEMACHER: compiled.rademacher_entries}
+    fill = {Kind.GAUSSIAN: stream.gaussian_entries, Kind.RADEMACHER: stream.rademacher_entries}
     rows = _row_ids(rows)
     if first_column < 0 or np.dtype(dtype).kind != "f":
         raise ValueError(
