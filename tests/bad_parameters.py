@@ -12,7 +12,7 @@ from bad_inputs import CLOUD, fit, refused, transform, warned, works
 from scipy import sparse
 from sklearn.utils._param_validation import InvalidParameterError
 
-from heatsketch import DiffusionMap, HeatSketch, gaussian_affinity, graph
+from heatsketch import DiffusionMap, HeatSketch, gaussian_affinity, graph, neighbor_lists
 from heatsketch.exceptions import (
     AffinityError,
     DegenerateKernelError,
@@ -248,6 +248,6 @@ works(
 for counts, bits in [((9, 2**31 - 1), 32), ((9, 2**31), 64), ((2**31, 9), 64)]:
     works(
         f"index_dtype{counts}",
-        lambda counts=counts: np.array([8 * graph.index_dtype(*counts)().itemsize]),
+        lambda counts=counts: np.array([8 * neighbor_lists.index_dtype(*counts)().itemsize]),
         lambda bits=bits: np.array([bits]),
     )

@@ -66,7 +66,7 @@ def test_sparse_points_are_embedded_like_dense_ones(container, metric, n_neighbo
     model = HeatSketch(8, metric=metric, n_neighbors=n_neighbors)
     dense = model.fit_transform(X.toarray())
     np.testing.assert_allclose(model.fit_transform(container(X)), dense, atol=1e-12)
-    assert sparse.issparse(model.training_points_)
+    assert sparse.issparse(model.neighbors_.points)
     check_extension(model, sparse.csr_array(X), rtol=1e-12 if n_neighbors is None else 0)
 
 

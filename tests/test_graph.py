@@ -11,7 +11,8 @@ from sklearn.metrics import pairwise_distances
 
 from heatsketch import LocalEngine, gaussian_affinity, neighbor_graph
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.graph import METRICS, count_components, index_dtype, neighbor_radii, neighbor_rows
+from heatsketch.graph import METRICS, count_components, find_neighbors
+from heatsketch.neighbor_lists import index_dtype
 from heatsketch.testing import check_engine
 
 
@@ -41,12 +42,12 @@ def test_small_distances_far_from_the_origin_are_exact():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_radii_are_read_back_from_the_graph(seed):
+def test_radii_are_the_distances_to_the_last_neighbor(seed):
     X = cloud(80, seed=seed)
     X[70:] = X[:10]
-    graph = neighbor_graph(X, n_neighbors=6)
+    neighbors, _ = find_neighbors(X, n_neighbors=6)
     wanted = np.sort(neighbor_graph(X), axis=1)[:, 5]
-    np.testing.assert_array_equal(neighbor_radii(graph, 6), wanted)
+    np.testing.assert_array_equal(neighbors.radii, wanted)
 
 
 def test_a_point_with_many_duplicates_keeps_them_all():
@@ -92,12 +93,6 @@ def test_a_graph_of_neighbors_takes_no_quadratic_memory(monkeypatch):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3000**2 * 8 / 4
-
-
-def test_new_rows_without_radii_know_their_own_neighbors():
-    X, new = cloud(50), cloud(5, seed=1)
-    rows = neighbor_rows(new, X, n_neighbors=3)
-    np.testing.assert_array_equal(np.diff(rows.indptr), 3)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

@@ -40,7 +40,7 @@ from heatsketch.diagnosis import (
 )
 from heatsketch.engines import ENGINES, Engine, resolve_engine
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.graph import METRICS, count_components, neighbor_radii
+from heatsketch.graph import METRICS, count_components, squared_distances
 from heatsketch.heat_operator import HeatOperator, heat_operator, heat_rows
 from heatsketch.normalization import SCALINGS
 from heatsketch.random_block import gaussian_block, rademacher_block
@@ -109,16 +109,18 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         X = self._check(X, reset=True)
         rows = check_row_ids(row_ids, X.shape[0])
         K = self._training_affinity(X, rows)
+        rows = rows[self.order_]
         warn_about_lonely_points(K, self.epsilon_)
         self.n_connected_components_ = count_components(K)
         warn_about_pieces(self.n_connected_components_)
         self.scaling_ = SCALINGS[self.normalization](K)
         A = heat_operator(K, self.scaling_)
         self.before_last_ = self._before_last(A, rows)
-        self.embedding_ = self._last_product(A)
-        left = A.deflate(self.embedding_)
+        embedding = self._last_product(A)
+        left = A.deflate(embedding)
         warn_about_decay(self.before_last_, left, power=self.power, epsilon=self.epsilon_)
-        self.training_points_ = X
+        self.embedding_ = np.empty_like(embedding)
+        self.embedding_[self.order_] = embedding
         self.heat_operator_ = A
         return self
 
@@ -157,9 +159,14 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         check_is_fitted(self)
         X = self._check(X, reset=False)
-        step = max(1, TRANSFORM_ENTRIES // self.training_points_.shape[0])
+        step = self._rows_at_a_time()
         starts = range(0, X.shape[0], step)
         return np.concatenate([self._transform_batch(X[i : i + step], i) for i in starts])
+
+    def _rows_at_a_time(self) -> int:
+        n_points = len(self.before_last_)
+        a_row = n_points if self.n_neighbors is None else self.n_neighbors
+        return max(1, TRANSFORM_ENTRIES // a_row)
 
     def _transform_batch(self, X: Any, first_row: int) -> np.ndarray:
         K = self._affinity_to_training(X, first_row)
@@ -174,7 +181,7 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _check(self, X: Any, *, reset: bool) -> Any:
         X = check_numbers(self, X, reset=reset)
-        dtype = X.dtype if reset else self.training_points_.dtype
+        dtype = X.dtype if reset else self.before_last_.dtype
         if self.affinity == "precomputed":
             self._refuse_idle_parameters()
             check_affinities(X)
@@ -186,7 +193,7 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             if self.metric == "precomputed":
                 self._check_distances(X, reset=reset)
             elif not reset:
-                X = _stored_like(self.training_points_, X)
+                X = _stored_like(self.neighbors_.points, X)
         return X.astype(dtype, copy=False)
 
     def _refuse_idle_parameters(self) -> None:
@@ -212,21 +219,25 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if reset and not sparse.issparse(X):
             check_symmetric(X, name="metric='precomputed'")
 
-    def _training_affinity(self, X: Any, rows: Any) -> Any:
+    def _training_affinity(self, X: Any, rows: np.ndarray) -> Any:
         self.epsilon_: Any = None
-        self.neighbor_radii_: Any = None
+        self.order_ = np.arange(X.shape[0])
         if self.affinity == "precomputed":
             warn_about_zero_diagonal(X)
             return X
-        engine = resolve_engine(self.engine)
-        d2 = engine.distances(X, metric=self.metric, n_neighbors=self.n_neighbors)
-        if self.n_neighbors is not None:
-            self.neighbor_radii_ = neighbor_radii(d2, self.n_neighbors)
+        if self.metric != "precomputed" and (np.diff(rows) < 0).any():
+            # Who is near whom must not depend on the order in which the rows came.
+            self.order_ = np.argsort(rows)
+            X, rows = X[self.order_], rows[self.order_]
+        self.neighbors_, d2 = resolve_engine(self.engine).neighbors(
+            X, metric=self.metric, n_neighbors=self.n_neighbors
+        )
+        self.order_ = self.order_[self.neighbors_.order]
         automatic = isinstance(self.epsilon, str)
-        self.epsilon_ = self._estimate(engine, X, rows) if automatic else float(self.epsilon)
+        self.epsilon_ = self._estimate(X, rows) if automatic else float(self.epsilon)
         return gaussian_affinity(d2, epsilon=self.epsilon_)
 
-    def _estimate(self, engine: Engine, X: Any, rows: Any) -> float:
+    def _estimate(self, X: Any, rows: np.ndarray) -> float:
         """Estimate epsilon from all distances of some points.
 
         A graph cut to near neighbours has lost the far ones, without which the kernel sum levels
@@ -235,19 +246,12 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         n_drawn = min(1000, max(10, EPSILON_ENTRIES // X.shape[0]))
         lots = gaussian_block(rows, 1, seed=0)[:, 0]
         drawn = X[np.argsort(lots)[:n_drawn]]
-        d2 = engine.distances_to(drawn, X, metric=self.metric, n_neighbors=None, radii=None)
-        return estimate_epsilon(d2).epsilon
+        return estimate_epsilon(squared_distances(drawn, X, metric=self.metric)).epsilon
 
     def _affinity_to_training(self, X: Any, first_row: int) -> Any:
         if self.affinity == "precomputed":
             return X
-        d2 = resolve_engine(self.engine).distances_to(
-            X,
-            self.training_points_,
-            metric=self.metric,
-            n_neighbors=self.n_neighbors,
-            radii=self.neighbor_radii_,
-        )
+        d2 = self.neighbors_.distances_to(X)
         warn_about_far_points(nearest_squares(d2), self.epsilon_, first_row=first_row)
         return gaussian_affinity_rows(d2, epsilon=self.epsilon_)
 
@@ -328,10 +332,11 @@ class HeatSketch(_HeatEmbedding):
         Seed used.
     n_connected_components_ : int
         Pieces into which the graph falls.
-    neighbor_radii_ : array of shape (n_samples,) or None
-        Squared distance to the ``n_neighbors``-th neighbour.
-    training_points_ : array or CSR array
-        ``X`` as given to :meth:`fit`.
+    neighbors_ : Neighbors
+        The training points, and who is near them; not for precomputed affinities.
+    order_ : array of shape (n_samples,)
+        Which row of ``X`` each row of ``heat_operator_`` and ``before_last_`` belongs to: for
+        large data near points come next to each other. ``embedding_`` is in the order of ``X``.
     n_features_in_ : int
         Number of features of ``X``.
     feature_names_in_ : array of str
@@ -426,7 +431,7 @@ class DiffusionMap(_HeatEmbedding):
         Eigenvectors times eigenvalues to the power ``t - 1``: what :meth:`transform` multiplies.
     epsilon_, heat_operator_, scaling_, n_connected_components_ :
         As for :class:`HeatSketch`.
-    neighbor_radii_, training_points_, n_features_in_, feature_names_in_ :
+    neighbors_, order_, n_features_in_, feature_names_in_ :
         As for :class:`HeatSketch`.
 
     Examples

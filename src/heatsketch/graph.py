@@ -12,38 +12,46 @@ The rule mentions no positions and breaks no ties, so it holds for a new point e
 for a training point: a training point given again has the row that it had, whatever comes
 with it, duplicates or not. Only the radii need to be remembered.
 
-Distances are sums of squared differences in float64, one pair at a time: exactly
-symmetric, exactly zero between duplicates, and the same whatever is computed beside them.
+Euclidean distances between dense points are sums of squared differences in the dtype of the
+points, one pair at a time: exactly symmetric, exactly zero between duplicates, and the same bits
+whatever is computed beside them. Where comparing all pairs would take long, neighbours are
+looked for in lists of near points; see :mod:`heatsketch.neighbor_lists`.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from scipy.spatial.distance import cdist
 
 from heatsketch.exceptions import (
-    AffinityError,
-    DtypeError,
     HeatSketchError,
     MemoryBudgetError,
     ScaleError,
 )
+from heatsketch.metrics import (
+    LIST_METRICS,
+    METRICS,
+    refuse_asymmetric,
+    refuse_zero_rows,
+    squared_distances_to,
+)
+from heatsketch.neighbor_lists import ListTree, NeighborLists, grow_tree, index_dtype
+from heatsketch.threads import in_threads
 
 __all__ = [
     "METRICS",
+    "Neighbors",
     "count_components",
-    "index_dtype",
+    "find_neighbors",
     "neighbor_graph",
-    "neighbor_radii",
-    "neighbor_rows",
+    "squared_distances",
 ]
 
 TILE_ENTRIES = 4_000_000  # 32 MB of float64 at a time for each thread
@@ -86,97 +94,179 @@ def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euc
            [0., 4., 0.]])
     """
     X = _floats(X)
-    if metric == "precomputed" and sparse.issparse(X):
-        return _symmetric_squares(X)
-    if callable(metric) and not sparse.issparse(X):
-        _refuse_asymmetric(metric, X)
-    if n_neighbors is None:
-        return neighbor_rows(X, X, metric=metric)
-    if not 1 <= n_neighbors <= X.shape[0]:
-        raise HeatSketchError(
-            f"n_neighbors={n_neighbors} is not between 1 and the {X.shape[0]} points of X; "
-            "use another number, or n_neighbors=None for all pairs."
-        )
-    radii = _over_tiles(lambda _, d2: _radii(d2, n_neighbors), X, X, metric)
-    return neighbor_rows(X, X, metric=metric, n_neighbors=n_neighbors, radii=np.concatenate(radii))
+    if n_neighbors is None and not (metric == "precomputed" and sparse.issparse(X)):
+        return squared_distances(X, X, metric=metric)
+    return find_neighbors(X, n_neighbors=n_neighbors, metric=metric)[1]
 
 
-def neighbor_rows(
-    X_new: Any,
-    X: Any,
-    *,
-    metric: Any = "euclidean",
-    n_neighbors: int | None = None,
-    radii: np.ndarray | None = None,
-) -> Any:
-    """Squared distances from new points to the training points that are their neighbours.
+def squared_distances(X_new: Any, X: Any, *, metric: Any = "euclidean") -> Any:
+    """Squared distances from each row of ``X_new`` to each row of ``X``.
 
     Parameters
     ----------
     X_new : array or sparse matrix of shape (n_new, n_features)
-        New points; with ``metric="precomputed"`` their distances to the training points.
+        With ``metric="precomputed"`` distances, dense or sparse.
     X : array or sparse matrix of shape (n_points, n_features)
-        Training points.
-    metric, n_neighbors :
+    metric :
         As for :func:`neighbor_graph`.
-    radii : array of shape (n_points,), optional
-        Squared radii of the training points, see :func:`neighbor_radii`; they belong to
-        ``n_neighbors``.
 
     Returns
     -------
-    array or CSR array of shape (n_new, n_points)
+    array of shape (n_new, n_points)
+        A CSR array where sparse distances were given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.graph import squared_distances
+    >>> squared_distances(np.array([[1.0]]), np.array([[0.0], [1.0], [3.0]]))
+    array([[1., 0., 4.]])
+    """
+    X_new, X = _floats(X_new), _floats(X)
+    if metric == "precomputed" and sparse.issparse(X_new):
+        return _squares(X_new)
+    if callable(metric) and not sparse.issparse(X):
+        refuse_asymmetric(metric, X)
+    if metric == "cosine":
+        refuse_zero_rows(X_new)
+    shape = (X_new.shape[0], X.shape[0])
+    _refuse_beyond_memory(shape, X_new.dtype)
+    d2 = np.empty(shape, X_new.dtype)
+    _over_tiles(d2.__setitem__, X_new, X, metric)
+    return d2
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """Training points, and the rule by which others are their neighbours.
+
+    Attributes
+    ----------
+    points : array or sparse matrix
+        The training points, in the order of :attr:`order`.
+    order : array of shape (n_points,)
+        Which row of the given ``X`` each point is: near points next to each other.
+    metric, n_neighbors :
+        As given.
+    radii : array of shape (n_points,) or None
+        Squared distance of each point to its last neighbour.
+    lists : NeighborLists or None
+        Where neighbours are looked for.
 
     Examples
     --------
     A training point given again has its old row:
 
     >>> import numpy as np
-    >>> from heatsketch.graph import neighbor_graph, neighbor_radii, neighbor_rows
+    >>> from heatsketch.graph import find_neighbors
     >>> X = np.array([[0.0], [1.0], [3.0]])
-    >>> d2 = neighbor_graph(X, n_neighbors=2)
-    >>> radii = neighbor_radii(d2, 2)
-    >>> neighbor_rows(X[1:2], X, n_neighbors=2, radii=radii).toarray()
+    >>> neighbors, d2 = find_neighbors(X, n_neighbors=2)
+    >>> neighbors.distances_to(X[1:2]).toarray()
     array([[1., 0., 4.]])
     """
-    X_new, X = _floats(X_new), _floats(X)
-    if metric == "precomputed" and sparse.issparse(X_new):
-        return _squares(X_new)
-    if metric == "cosine":
-        _refuse_zero_rows(X_new)
-    if n_neighbors is None:
-        shape = (X_new.shape[0], X.shape[0])
-        _refuse_beyond_memory(shape, X_new.dtype)
-        d2 = np.empty(shape, X_new.dtype)
-        _over_tiles(d2.__setitem__, X_new, X, metric)
-        return d2
-    return _stack(_over_tiles(lambda _, d2: _near(d2, n_neighbors, radii), X_new, X, metric))
+
+    points: Any
+    order: np.ndarray
+    metric: Any
+    n_neighbors: Any = None
+    radii: Any = None
+    lists: NeighborLists | None = None
+
+    def distances_to(self, X_new: Any) -> Any:
+        """Squared distances from new points to the training points near them.
+
+        Parameters
+        ----------
+        X_new : array or sparse matrix of shape (n_new, n_features)
+            With ``metric="precomputed"`` the distances to the training points as given.
+
+        Returns
+        -------
+        array or CSR array of shape (n_new, n_points)
+            Columns in the order of the points.
+        """
+        X_new = _floats(X_new)
+        if self.metric == "cosine":
+            refuse_zero_rows(X_new)
+        if self.lists is not None:
+            as_points, from_squares = LIST_METRICS[self.metric]
+            d2 = self.lists.rows(as_points(X_new), self.n_neighbors, self.radii)
+            d2.data = from_squares(d2.data)
+            return d2
+        if self.n_neighbors is None:
+            return squared_distances(X_new, self.points, metric=self.metric)
+        near = partial(_near, n_neighbors=self.n_neighbors, radii=self.radii)
+        return _stack(_over_tiles(lambda _, d2: near(d2), X_new, self.points, self.metric))
 
 
-def neighbor_radii(d2: sparse.csr_array, n_neighbors: int) -> np.ndarray:
-    """Squared distance of every point to its ``n_neighbors``-th neighbour, from its graph.
+def find_neighbors(
+    X: Any,
+    *,
+    n_neighbors: int | None = None,
+    metric: Any = "euclidean",
+    n_probes: int | None = None,
+) -> tuple[Neighbors, Any]:
+    """Who is near whom, remembered for new points, and the squared distances.
 
     Parameters
     ----------
-    d2 : CSR array
-        What :func:`neighbor_graph` returned.
-    n_neighbors : int
-        As given there.
+    X, n_neighbors, metric :
+        As for :func:`neighbor_graph`.
+    n_probes : int or None, default=None
+        In how many lists of near points each point looks for neighbours, with metric
+        "euclidean" or "cosine" and dense points. None looks everywhere.
 
     Returns
     -------
-    array of shape (n_points,)
+    neighbors : Neighbors
+    d2 : array or CSR array of shape (n_points, n_points)
+        As :func:`neighbor_graph` gives it, but with rows and columns in the order
+        ``neighbors.order``, which is that of ``X`` unless there are lists.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch.graph import neighbor_graph, neighbor_radii
-    >>> neighbor_radii(neighbor_graph(np.array([[0.0], [1.0], [3.0]]), n_neighbors=2), 2)
-    array([1., 1., 4.])
+    >>> from heatsketch.graph import find_neighbors
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> neighbors, d2 = find_neighbors(X, n_neighbors=10, n_probes=4)
+    >>> exact, wanted = find_neighbors(X, n_neighbors=10)
+    >>> 0.9 < d2.nnz / wanted.nnz < 1.1
+    True
     """
-    row_of = np.repeat(np.arange(d2.shape[0]), np.diff(d2.indptr))
-    by_distance = np.lexsort((d2.data, row_of))
-    return d2.data[by_distance][d2.indptr[:-1] + n_neighbors - 1]
+    X = _floats(X)
+    order = np.arange(X.shape[0])
+    if metric == "precomputed" and sparse.issparse(X):
+        return Neighbors(X, order, metric), _symmetric_squares(X)
+    if n_neighbors is None:
+        return Neighbors(X, order, metric), squared_distances(X, X, metric=metric)
+    if not 1 <= n_neighbors <= X.shape[0]:
+        raise HeatSketchError(
+            f"n_neighbors={n_neighbors} is not between 1 and the {X.shape[0]} points of X; "
+            "use another number, or n_neighbors=None for all pairs."
+        )
+    if metric == "cosine":
+        refuse_zero_rows(X)
+    if not sparse.issparse(X) and metric in LIST_METRICS:
+        return _listed_neighbors(X, n_neighbors, metric, n_probes)
+    if callable(metric) and not sparse.issparse(X):
+        refuse_asymmetric(metric, X)
+    radii = _over_tiles(lambda _, d2: _radii(d2, n_neighbors), X, X, metric)
+    neighbors = Neighbors(X, order, metric, n_neighbors, np.concatenate(radii))
+    return neighbors, neighbors.distances_to(X)
+
+
+def _listed_neighbors(
+    X: np.ndarray, n_neighbors: int, metric: str, n_probes: int | None
+) -> tuple[Neighbors, sparse.csr_array]:
+    as_points, from_squares = LIST_METRICS[metric]
+    points = as_points(X)
+    tree = ListTree() if n_probes is None else grow_tree(points)
+    lists = NeighborLists.arrange(points, tree, n_probes or 1)
+    d2, radii = lists.graph(n_neighbors)
+    d2.data = from_squares(d2.data)
+    _refuse_infinite(d2.data[np.newaxis], 0, metric)
+    points = lists.points if metric == "euclidean" else X[lists.order]
+    return Neighbors(points, lists.order, metric, n_neighbors, radii, lists), d2
 
 
 def count_components(K: Any) -> int:
@@ -214,69 +304,12 @@ def count_components(K: Any) -> int:
     return int(connected_components(links, directed=False, return_labels=False))
 
 
-def index_dtype(n_columns: int, n_stored: int) -> type[np.signedinteger]:
-    """Return the narrowest index type that can address so many stored entries.
-
-    Examples
-    --------
-    >>> from heatsketch.graph import index_dtype
-    >>> index_dtype(10**6, 15 * 10**6).__name__, index_dtype(2 * 10**8, 3 * 10**9).__name__
-    ('int32', 'int64')
-    """
-    return np.int32 if max(n_columns, n_stored) <= np.iinfo(np.int32).max else np.int64
-
-
-# --- metrics: squared distances between all rows of one tile and all points ---------------
-
-
-def _euclidean(X_new: Any, X: Any) -> np.ndarray:
-    if not sparse.issparse(X):
-        return cdist(X_new, X, "sqeuclidean")
-    X_new, X = X_new.astype(np.float64), X.astype(np.float64)
-    norms_new, norms = (np.asarray(Z.multiply(Z).sum(axis=1)).ravel() for Z in (X_new, X))
-    _refuse_cancellation(X, norms)
-    inner = (X_new @ X.T).toarray()
-    # |x|^2 + |y|^2 comes first: the difference is then symmetric to the last bit.
-    sums = norms_new[:, np.newaxis] + norms
-    d2 = sums - 2 * inner
-    # What rounding leaves between duplicates is a distance of zero, not a tiny one.
-    return np.where(d2 > 64 * np.finfo(np.float64).eps * sums, d2, 0)
-
-
-def _cosine(X_new: Any, X: Any) -> np.ndarray:
-    # 1 - cos(x, y) is half the squared distance between the unit vectors.
-    return (_euclidean(_unit_rows(X_new), _unit_rows(X)) / 2) ** 2
-
-
-def _by_cdist(X_new: Any, X: Any, *, metric: Any) -> np.ndarray:
-    if metric == "jaccard":
-        X_new, X = X_new != 0, X != 0
-    return cdist(X_new, X, metric) ** 2
-
-
-METRICS: dict[str, Callable[..., np.ndarray]] = {
-    "euclidean": _euclidean,
-    "cosine": _cosine,
-    "manhattan": partial(_by_cdist, metric="cityblock"),
-    "chebyshev": partial(_by_cdist, metric="chebyshev"),
-    "hamming": partial(_by_cdist, metric="hamming"),
-    "jaccard": partial(_by_cdist, metric="jaccard"),
-}
-
-
-def _unit_rows(X: Any) -> Any:
-    X = X.astype(np.float64)
-    squares = X.multiply(X) if sparse.issparse(X) else X * X
-    norms = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
-    return sparse.diags_array(1 / norms) @ X if sparse.issparse(X) else X / norms[:, np.newaxis]
-
-
 # --- tiles --------------------------------------------------------------------------------
 
 
 def _over_tiles(function: Callable, X_new: Any, X: Any, metric: Any) -> list:
     """Apply a function to (rows, their squared distances), a few rows at a time, in threads."""
-    squares = _squared_distances_to(X, metric)
+    squares = squared_distances_to(X, metric)
     # A function of the user's own takes its time, and Ctrl-C waits for the end of a tile.
     entries = TILE_ENTRIES // 1000 if callable(metric) else TILE_ENTRIES
     step = max(1, entries // X.shape[0])
@@ -290,26 +323,7 @@ def _over_tiles(function: Callable, X_new: Any, X: Any, metric: Any) -> list:
         _refuse_infinite(d2, start, metric)
         return function(rows, d2)
 
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        return list(threads.map(apply, range(0, X_new.shape[0], step)))
-
-
-def _squared_distances_to(X: Any, metric: Any) -> Callable[[Any], np.ndarray]:
-    if metric == "precomputed":
-        return np.square
-    if sparse.issparse(X) and metric not in {"euclidean", "cosine"}:
-        raise DtypeError(
-            f"metric={metric!r} does not take a sparse X of shape {X.shape}; use "
-            'metric="euclidean" or "cosine", or pass X.toarray() if it fits in memory.'
-        )
-    if callable(metric):
-        return partial(_by_cdist, X=X, metric=metric)
-    if metric not in METRICS:
-        raise HeatSketchError(
-            f"metric={metric!r} is unknown; use one of {sorted(METRICS)}, 'precomputed', or a "
-            "function of two points."
-        )
-    return partial(METRICS[metric], X=X)
+    return in_threads(apply, range(0, X_new.shape[0], step))
 
 
 def _radii(d2: np.ndarray, n_neighbors: int) -> np.ndarray:
@@ -371,15 +385,6 @@ def _floats(X: Any) -> Any:
 # --- refusals -----------------------------------------------------------------------------
 
 
-def _refuse_zero_rows(X: Any) -> None:
-    sizes = np.asarray(abs(X).sum(axis=1)).ravel()
-    if not sizes.all():
-        raise AffinityError(
-            f'metric="cosine" has no angle for row {int(np.argmin(sizes))} of X, which is all '
-            'zeros; drop such rows, or use metric="euclidean".'
-        )
-
-
 def _refuse_infinite(d2: np.ndarray, first_row: int, metric: Any) -> None:
     if np.isfinite(d2).all():
         return
@@ -389,31 +394,6 @@ def _refuse_infinite(d2: np.ndarray, first_row: int, metric: Any) -> None:
         f"{first_row + row} of X to training point {column} in {d2.dtype}; rescale X, or correct "
         "the metric if it is your own."
     )
-
-
-def _refuse_asymmetric(metric: Callable, X: Any) -> None:
-    """Try a metric of the user's own on a few points, in both directions."""
-    d = cdist(X[:10], X[:10], metric)
-    with np.errstate(invalid="ignore"):  # infinite distances are refused later, by their place
-        asymmetry = np.abs(d - d.T)
-    if asymmetry.max() > np.sqrt(np.finfo(d.dtype).eps) * d.max():
-        row, column = (int(place) for place in np.unravel_index(asymmetry.argmax(), d.shape))
-        raise AffinityError(
-            f"metric={metric!r} is not symmetric: row {row} of X is {d[row, column]:.3g} from row "
-            f"{column}, but {d[column, row]:.3g} the other way; average the two directions."
-        )
-
-
-def _refuse_cancellation(X: sparse.csr_array, norms: np.ndarray) -> None:
-    """Refuse sparse points so near to each other that |x|^2 + |y|^2 - 2 x y is rounding."""
-    center, square = np.asarray(X.mean(axis=0)).ravel(), float(norms.mean())
-    spread = square - float(center @ center)
-    if spread < 1e-10 * square:
-        raise ScaleError(
-            f"X is sparse and its points are {np.sqrt(square):.3g} from zero but only about "
-            f"{np.sqrt(max(spread, 0)):.3g} from each other, which is lost in rounding; "
-            "pass X.toarray(), or drop the duplicates if all points are equal."
-        )
 
 
 def _refuse_beyond_memory(shape: tuple[int, int], dtype: np.dtype) -> None:

@@ -164,10 +164,10 @@ def check_affinities(X: Any) -> None:
         )
 
 
-def check_row_ids(row_ids: Any, n_rows: int) -> Any:
-    """Return distinct integers, one for each row."""
+def check_row_ids(row_ids: Any, n_rows: int) -> np.ndarray:
+    """Return distinct integers, one for each row: as given, or their positions."""
     if row_ids is None:
-        return n_rows
+        return np.arange(n_rows)
     shown = f"row_ids={reprlib.repr(row_ids)}"
     wanted = (
         f"must be {n_rows} integers of at least 0, one for each row of X; "

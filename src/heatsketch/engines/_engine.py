@@ -1,4 +1,4 @@
-"""The whole of an engine: two verbs."""
+"""The whole of an engine: one verb."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ class Engine(ABC):
     >>> from heatsketch.engines import Engine, LocalEngine
     >>> isinstance(LocalEngine(), Engine)
     True
-    >>> LocalEngine().distances(np.array([[0.0], [2.0]]), metric="euclidean", n_neighbors=None)
+    >>> X = np.array([[0.0], [2.0]])
+    >>> neighbors, d2 = LocalEngine().neighbors(X, metric="euclidean", n_neighbors=None)
+    >>> d2
     array([[0., 4.],
            [4., 0.]])
+    >>> neighbors.distances_to(X[1:])
+    array([[4., 0.]])
     """
 
     @abstractmethod
-    def distances(self, X: Any, *, metric: Any, n_neighbors: int | None) -> Any:
-        """Squared distances between the points of ``X`` that are neighbours."""
+    def neighbors(self, X: Any, *, metric: Any, n_neighbors: int | None) -> tuple[Any, Any]:
+        """Find who is near whom among the rows of ``X``.
 
-    @abstractmethod
-    def distances_to(
-        self, X_new: Any, X: Any, *, metric: Any, n_neighbors: int | None, radii: Any
-    ) -> Any:
-        """Squared distances from new points (rows) to the points of ``X`` (columns)."""
+        Returns what remembers it, as :class:`heatsketch.graph.Neighbors` does: its ``order``
+        of the rows, and ``distances_to(X_new)``; and the squared distances in that order.
+        """

@@ -1,0 +1,299 @@
+"""Nearest points, found tile by tile.
+
+A squared distance is the sum of squared differences, over the coordinates from first to last, each
+added by one fused multiply-add: exactly symmetric, exactly zero between duplicates, and the same
+bits whatever is computed beside it.
+
+Four queries meet a strip of 128 bytes of candidates at a time. The candidates are packed with one
+coordinate after the other, so that the running sums of many pairs are one vector, which stays in
+registers; candidates beyond the last are NaN, which is no neighbour of anything.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from heatsketch.compiled._compile import compile_loop, spread
+
+__all__ = ["all_squares", "fill_union", "nearest", "reverse", "sort_rows", "union_sizes"]
+
+STRIP_BYTES = 128
+QUERIES = 4
+PACKED_NUMBERS = 65_536  # of a list at a time: what a cache close to the core holds
+
+
+@intrinsic
+def _square_tile(typing, queries, packed, strip, limits, squares, masks):
+    """Set ``squares[a, j]`` for four queries and one strip, and bit j of ``masks[a]``.
+
+    The bit says whether the squared distance is within ``limits[a]``.
+    """
+    signature = types.void(queries, packed, types.intp, limits, squares, masks)
+
+    def generate(context, builder, signature, args):
+        structs = [
+            context.make_array(signature.args[a])(context, builder, args[a])
+            for a in (0, 1, 3, 4, 5)
+        ]
+        queries, packed, limits, squares, masks = (struct.data for struct in structs)
+        n_features = cgutils.unpack_tuple(builder, structs[0].shape)[1]
+        number = signature.args[0].dtype
+        size = number.bitwidth // 8  # all the alignment that numpy promises
+        width = STRIP_BYTES // size
+        vector = ir.VectorType(context.get_value_type(number), width)
+        zero = ir.Constant(vector, None)
+        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(QUERIES)]
+        word = n_features.type
+        first = builder.mul(builder.mul(args[2], n_features), word(width))
+        with cgutils.for_range_slice(builder, word(0), n_features, word(1), word) as (c, _):
+            y = builder.gep(packed, [builder.add(first, builder.mul(c, word(width)))])
+            y = builder.load(builder.bitcast(y, vector.as_pointer()), align=size)
+            for a, total in enumerate(sums):
+                x = builder.gep(queries, [builder.add(builder.mul(n_features, word(a)), c)])
+                difference = builder.fsub(y, spread(builder, builder.load(x), vector))
+                builder.store(_add_square(builder, builder.load(total), difference), total)
+        for a, total in enumerate(sums):
+            total_now = builder.load(total)
+            target = builder.gep(squares, [word(a * width)])
+            builder.store(total_now, builder.bitcast(target, vector.as_pointer()), align=size)
+            limit = spread(builder, builder.load(builder.gep(limits, [word(a)])), vector)
+            within = builder.fcmp_ordered("<=", total_now, limit)
+            bits = builder.bitcast(within, ir.IntType(width))
+            builder.store(builder.zext(bits, ir.IntType(64)), builder.gep(masks, [word(a)]))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+def _add_square(builder, total, difference):
+    """Return ``total + difference**2``, rounded once."""
+    vector = total.type
+    bits = 8 * STRIP_BYTES // vector.count
+    kind = ir.FunctionType(vector, [vector] * 3)
+    fused = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{vector.count}f{bits}")
+    return builder.call(fused, [difference, difference, total])
+
+
+@intrinsic
+def _lowest_bit(typing, mask):
+    """Return the place of the lowest bit that is set."""
+
+    def generate(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), generate
+
+
+@njit
+def _pack(points, start, stop, packed):
+    """Copy rows into strips, coordinate after coordinate, and fill the last strip with NaN."""
+    width = packed.shape[2]
+    for j in range((stop - start + width - 1) // width * width):
+        strip, lane = j // width, j % width
+        for c in range(points.shape[1]):
+            packed[strip, c, lane] = points[start + j, c] if start + j < stop else np.nan
+
+
+@njit
+def _keep(squares, ids, q, count, n_nearest, square, point):
+    """Insert a point in order of distance, then of id; drop what lies beyond the nearest.
+
+    Points as near as the last of the nearest are all kept.
+    """
+    place = count
+    while place > 0 and (
+        squares[q, place - 1] > square
+        or (squares[q, place - 1] == square and ids[q, place - 1] > point)
+    ):
+        squares[q, place], ids[q, place] = squares[q, place - 1], ids[q, place - 1]
+        place -= 1
+    squares[q, place], ids[q, place] = square, point
+    count += 1
+    # All beyond the nearest ones tied with the last of them, and tie no longer if it moved.
+    if count > n_nearest and squares[q, n_nearest - 1] < squares[q, count - 1]:
+        count = n_nearest
+    return count
+
+
+@njit
+def _keep_lanes(squares, ids, counts, q, n_nearest, tile, masks, bounds, a, first):
+    """Keep what one query found in a strip, and lower its bound; False if there is no room."""
+    mask, count, bound = masks[a], counts[q], bounds[a]
+    while mask:
+        lane: int = _lowest_bit(mask)
+        mask &= mask - 1
+        if tile[a, lane] <= bound:
+            if count == squares.shape[1]:
+                return False
+            count = _keep(squares, ids, q, count, n_nearest, tile[a, lane], first + lane)
+            if count >= n_nearest:
+                bound = squares[q, n_nearest - 1]
+    counts[q], bounds[a] = count, bound
+    return True
+
+
+@njit
+def _group(probes, n_lists):
+    """Return the lists that are probed, nearest ones first, and for each who probes it."""
+    slots, order = np.full(n_lists, -1, np.int64), np.empty(n_lists, np.int64)
+    n_found = 0
+    for rank in range(probes.shape[1]):
+        for q in range(probes.shape[0]):
+            b = probes[q, rank]
+            if slots[b] < 0:
+                slots[b], order[n_found] = n_found, b
+                n_found += 1
+    ends = np.zeros(n_found + 1, np.int64)
+    for q in range(probes.shape[0]):
+        for rank in range(probes.shape[1]):
+            ends[slots[probes[q, rank]] + 1] += 1
+    for slot in range(n_found):
+        ends[slot + 1] += ends[slot]
+    members, filled = np.empty(probes.size, np.int64), ends[:-1].copy()
+    for q in range(probes.shape[0]):
+        for rank in range(probes.shape[1]):
+            slot = slots[probes[q, rank]]
+            members[filled[slot]] = q
+            filled[slot] += 1
+    return order[:n_found], ends, members
+
+
+@njit
+def _workspace(points):
+    """Return room for packed candidates, four queries, their bounds, a tile and its masks."""
+    n_features, width = points.shape[1], STRIP_BYTES // points.itemsize
+    n_strips = max(1, PACKED_NUMBERS // (n_features * width))
+    packed = np.empty((n_strips, n_features, width), points.dtype)
+    four = np.empty((QUERIES, n_features), points.dtype)
+    tile = np.empty((QUERIES, width), points.dtype)
+    return packed, four, np.zeros(QUERIES, points.dtype), tile, np.empty(QUERIES, np.int64)
+
+
+@compile_loop
+def all_squares(queries, points, out):
+    """Set ``out[q, j]`` to the squared distance between a query and a point."""
+    packed, four, bounds, tile, masks = _workspace(points)
+    width = tile.shape[1]
+    step = len(packed) * width
+    for start in range(0, len(points), step):
+        stop = min(start + step, len(points))
+        _pack(points, start, stop, packed)
+        for q in range(0, len(queries), QUERIES):
+            n_queries = min(QUERIES, len(queries) - q)
+            for a in range(QUERIES):
+                for c in range(queries.shape[1]):
+                    four[a, c] = queries[q + min(a, n_queries - 1), c]
+            for first in range(start, stop, width):
+                _square_tile(four, packed, (first - start) // width, bounds, tile, masks)
+                for a in range(n_queries):
+                    for lane in range(min(width, stop - first)):
+                        out[q + a, first + lane] = tile[a, lane]
+
+
+@compile_loop
+def nearest(queries, probes, points, starts, n_nearest, limits, squares, ids, counts):
+    """Find for each query the nearest points in the lists that it probes, ties included.
+
+    Points beyond ``limits[q]`` do not count. ``squares[q]`` and ``ids[q]`` are filled in order of
+    distance up to ``counts[q]``. Returns the first query that has more ties than there is room
+    for, or -1.
+    """
+    packed, four, bounds, tile, masks = _workspace(points)
+    n_features, width = four.shape[1], tile.shape[1]
+    step, now = len(packed) * width, limits.copy()
+    counts[:] = 0
+    order, ends, members = _group(probes, len(starts) - 1)
+    for slot in range(len(order)):
+        last = starts[order[slot] + 1]
+        for start in range(starts[order[slot]], last, step):
+            stop = min(start + step, last)
+            _pack(points, start, stop, packed)
+            n_strips = (stop - start + width - 1) // width
+            for m in range(ends[slot], ends[slot + 1], QUERIES):
+                n_queries = min(QUERIES, ends[slot + 1] - m)
+                for a in range(QUERIES):
+                    q = members[m + min(a, n_queries - 1)]
+                    bounds[a] = now[q]
+                    for c in range(n_features):
+                        four[a, c] = queries[q, c]
+                for strip in range(n_strips):
+                    _square_tile(four, packed, strip, bounds, tile, masks)
+                    first = start + strip * width
+                    for a in range(n_queries):
+                        q = members[m + a]
+                        if masks[a] and not _keep_lanes(
+                            squares, ids, counts, q, n_nearest, tile, masks, bounds, a, first
+                        ):
+                            return q
+                for a in range(n_queries):
+                    now[members[m + a]] = bounds[a]
+    return -1
+
+
+# --- from the neighbours of each point to a symmetric graph -----------------------------------
+
+
+@compile_loop
+def sort_rows(indptr, ids, squares, first, last):
+    """Sort some rows by id."""
+    for i in range(first, last):
+        for e in range(indptr[i] + 1, indptr[i + 1]):
+            point, square, place = ids[e], squares[e], e
+            while place > indptr[i] and ids[place - 1] > point:
+                ids[place], squares[place] = ids[place - 1], squares[place - 1]
+                place -= 1
+            ids[place], squares[place] = point, square
+
+
+@compile_loop
+def reverse(indptr, ids, squares, n_columns):
+    """Return the transpose; its rows come out sorted."""
+    ends = np.zeros(n_columns + 1, indptr.dtype)
+    for point in ids:
+        ends[point + 1] += 1
+    for j in range(n_columns):
+        ends[j + 1] += ends[j]
+    filled = ends[:-1].copy()
+    back_ids, back_squares = np.empty_like(ids), np.empty_like(squares)
+    for i in range(len(indptr) - 1):
+        for e in range(indptr[i], indptr[i + 1]):
+            place = filled[ids[e]]
+            back_ids[place], back_squares[place] = i, squares[e]
+            filled[ids[e]] += 1
+    return ends, back_ids, back_squares
+
+
+@compile_loop
+def union_sizes(indptr, ids, other_indptr, other_ids, sizes, first, last):
+    """Count the distinct ids in each row of two matrices with sorted rows."""
+    for i in range(first, last):
+        a, b, size = indptr[i], other_indptr[i], 0
+        while a < indptr[i + 1] or b < other_indptr[i + 1]:
+            left = a < indptr[i + 1] and (b == other_indptr[i + 1] or ids[a] <= other_ids[b])
+            right = b < other_indptr[i + 1] and (a == indptr[i + 1] or other_ids[b] <= ids[a])
+            a, b, size = a + left, b + right, size + 1
+        sizes[i] = size
+
+
+@compile_loop
+def fill_union(one, other, union, first, last):
+    """Merge the rows of two matrices with sorted rows, each ``(indptr, ids, squares)``.
+
+    Where both hold an entry they agree on it.
+    """
+    indptr, ids, squares = one
+    other_indptr, other_ids, other_squares = other
+    for i in range(first, last):
+        a, b, place = indptr[i], other_indptr[i], union[0][i]
+        while a < indptr[i + 1] or b < other_indptr[i + 1]:
+            left = a < indptr[i + 1] and (b == other_indptr[i + 1] or ids[a] <= other_ids[b])
+            right = b < other_indptr[i + 1] and (a == indptr[i + 1] or other_ids[b] <= ids[a])
+            if left:
+                union[1][place], union[2][place] = ids[a], squares[a]
+            else:
+                union[1][place], union[2][place] = other_ids[b], other_squares[b]
+            a, b, place = a + left, b + right, place + 1

@@ -1,0 +1,143 @@
+"""Lists of near points: the same laws as for exact neighbours."""
+
+import numpy as np
+import pytest
+from registry import SEEDS, circle, cloud
+
+from heatsketch import HeatSketch, LocalEngine, neighbor_graph
+from heatsketch.exceptions import DegenerateKernelError
+from heatsketch.graph import find_neighbors
+from heatsketch.neighbor_lists import ListTree, NeighborLists, grow_tree
+from heatsketch.testing import check_extension
+
+ROOM = "heatsketch.neighbor_lists"
+
+
+def swarm(n=3000, dimension=6, seed=0, dtype=np.float64):
+    """Points of uneven density, with duplicates and a far one."""
+    X = cloud(n, dimension, seed)
+    X[: n // 2] /= 10
+    X[n // 2 : n // 2 + 50] = X[:50]
+    X[-1] = 5
+    return X.astype(dtype)
+
+
+@pytest.fixture
+def everything_in_lists(monkeypatch):
+    monkeypatch.setattr("heatsketch.engines._local.EXACT_COMPARISONS", 0)
+
+
+def assert_same_bits(one, other):
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_distances_are_those_of_the_points(seed, dtype):
+    X = swarm(seed=seed, dtype=dtype)
+    neighbors, d2 = find_neighbors(X, n_neighbors=8, n_probes=6)
+    np.testing.assert_array_equal(np.sort(neighbors.order), np.arange(len(X)))
+    np.testing.assert_array_equal(neighbors.points, X[neighbors.order])
+    assert_same_bits(d2, d2.T.tocsr())
+    everything = neighbor_graph(neighbors.points)
+    rows = np.repeat(np.arange(len(X)), np.diff(d2.indptr))
+    np.testing.assert_array_equal(d2.data, everything[rows, d2.indices])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_rule_is_the_one_that_is_written(seed):
+    """An edge if one looks into the other's list and finds it within its radius."""
+    X, k = swarm(1500, seed=seed), 8
+    neighbors, d2 = find_neighbors(X, n_neighbors=k, n_probes=3)
+    lists, everything = neighbors.lists, neighbor_graph(neighbors.points)
+    looks = (lists.probes[:, :, np.newaxis] == lists.probes[:, 0]).any(axis=1)
+    radii = np.sort(np.where(looks, everything, np.inf), axis=1)[:, k - 1]
+    finds = looks & (everything <= radii[:, np.newaxis])
+    np.testing.assert_array_equal(neighbors.radii, radii)
+    stored = np.zeros(d2.shape, bool)
+    stored[np.repeat(np.arange(len(X)), np.diff(d2.indptr)), d2.indices] = True
+    np.testing.assert_array_equal(stored, finds | finds.T)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_all_lists_probed_find_all_neighbors(seed, monkeypatch):
+    monkeypatch.setattr(f"{ROOM}.BEAM", 1000)
+    X = swarm(seed=seed)
+    tree = grow_tree(X)
+    lists = NeighborLists.arrange(X, tree, tree.n_lists)
+    d2, _ = lists.graph(8)
+    assert_same_bits(
+        d2, neighbor_graph(X, n_neighbors=8)[lists.order][:, lists.order].sorted_indices()
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_few_lists_find_most_neighbors(seed):
+    X = circle(20_000, seed)
+    _, d2 = find_neighbors(X, n_neighbors=10, n_probes=4)
+    assert d2.nnz >= 0.999 * neighbor_graph(X, n_neighbors=10).nnz
+    X = cloud(20_000, 5, seed)
+    neighbors, d2 = find_neighbors(X, n_neighbors=10, n_probes=16)
+    exact = neighbor_graph(X, n_neighbors=10)[neighbors.order][:, neighbors.order]
+    found = d2.astype(bool).multiply(exact.astype(bool)).sum() / exact.astype(bool).sum()
+    assert found > 0.95
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("normalization", ["symmetric", "bistochastic"])
+@pytest.mark.usefixtures("everything_in_lists")
+def test_training_points_keep_every_bit(metric, normalization):
+    model = HeatSketch(8, n_neighbors=7, metric=metric, epsilon=9.0)
+    model.set_params(normalization=normalization)
+    check_extension(model, swarm(1200, dtype=np.float32), rtol=0, batch=300)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.usefixtures("everything_in_lists")
+def test_rows_permuted_with_their_ids_permute_the_embedding(seed):
+    X, ids = swarm(seed=seed), np.random.default_rng(seed).permutation(3000) + 7
+    shuffled = np.random.default_rng(seed + 1).permutation(3000)
+    model = HeatSketch(8, n_neighbors=7, epsilon=9.0)
+    wanted = model.fit(X, row_ids=ids).embedding_[shuffled]
+    np.testing.assert_array_equal(model.fit(X[shuffled], row_ids=ids[shuffled]).embedding_, wanted)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+@pytest.mark.parametrize("group", [64, 1000])
+def test_threads_and_groups_do_not_matter(monkeypatch, n_threads, group):
+    X = swarm()
+    wanted = find_neighbors(X, n_neighbors=8, n_probes=4)[1]
+    monkeypatch.setattr("heatsketch.threads.cpu_count", lambda: n_threads)
+    monkeypatch.setattr(f"{ROOM}.GROUP", group)
+    assert_same_bits(find_neighbors(X, n_neighbors=8, n_probes=4)[1], wanted)
+
+
+def test_a_tree_has_as_many_levels_as_its_lists_need(monkeypatch):
+    X = cloud(20_000)
+    assert ListTree().n_lists == 1
+    assert len(grow_tree(X).levels) == 2
+    monkeypatch.setattr(f"{ROOM}.CHILDREN", 4)
+    tree = grow_tree(X)
+    assert len(tree.levels) == 4
+    assert 0.5 < tree.n_lists / (20_000 / 128) < 2
+    order = NeighborLists.arrange(X, tree, 4).order
+    steps = np.linalg.norm(np.diff(X[order], axis=0), axis=1).mean()
+    assert steps < np.linalg.norm(np.diff(X, axis=0), axis=1).mean() / 2
+
+
+def test_equal_points_share_a_list():
+    X = np.zeros((2000, 3))
+    X[:500] = 1
+    tree = grow_tree(X)
+    lists = NeighborLists.arrange(X, tree, 2)
+    d2, radii = lists.graph(10)
+    assert not radii.any()
+    assert d2.nnz == 500**2 + 1500**2
+
+
+def test_too_many_copies_are_refused(monkeypatch):
+    monkeypatch.setattr(f"{ROOM}.MOST_TIES", 500)
+    X = np.vstack([np.zeros((2000, 2)), cloud(1000, 2)])
+    with pytest.raises(DegenerateKernelError, match=r"500 points at .* 0 .*unique"):
+        HeatSketch(4, n_neighbors=5, engine=LocalEngine()).fit(X)
