@@ -12,7 +12,14 @@ from bad_inputs import CLOUD, fit, refused, transform, warned, works
 from scipy import sparse
 from sklearn.utils._param_validation import InvalidParameterError
 
-from heatsketch import DiffusionMap, HeatSketch, gaussian_affinity, graph, neighbor_lists
+from heatsketch import (
+    DiffusionMap,
+    HeatSketch,
+    LocalEngine,
+    gaussian_affinity,
+    graph,
+    neighbor_lists,
+)
 from heatsketch.exceptions import (
     AffinityError,
     DegenerateKernelError,
@@ -214,15 +221,15 @@ refused(
     "metric: sparse, and n_neighbors",
     partial(given, sparse.csr_array(DISTANCES), n_neighbors=5),
     HeatSketchError,
-    ("^n_neighbors=5", "metric='precomputed' with a sparse X", "use n_neighbors=None"),
+    ("^n_neighbors=5", "metric='precomputed' with a sparse X", "leave it out"),
 )
 
 # --- F15, F16: counts and memory, faked ---------------------------------------------------
 
 
 def fit_in_a_gibibyte(kind=HeatSketch):
-    with mock.patch.object(graph, "_physical_memory", lambda: 2.0**30):
-        return fit(np.arange(20_000.0).reshape(10_000, 2), kind=kind)
+    X = np.arange(250_000.0)[:, np.newaxis]
+    return fit(X, kind=kind, n_neighbors=None, engine=LocalEngine(memory_limit=2**30))
 
 
 def ends_of_faked_blocks():
@@ -238,7 +245,7 @@ refused(
     "all pairs beyond memory",
     fit_in_a_gibibyte,
     MemoryBudgetError,
-    ("n_neighbors=None", r"10000 x 10000.*3\.0 GiB of the 1\.0 GiB", "use n_neighbors=30"),
+    ("n_neighbors=None", r"250000 points.*1863 GiB of the 1\.0 GiB", "use n_neighbors=15"),
 )
 works(
     "more entries than int32 can count",

@@ -5,6 +5,7 @@ import pytest
 from registry import SEEDS, circle, cloud
 
 from heatsketch import HeatSketch, LocalEngine, neighbor_graph
+from heatsketch.engines._probes import FEWEST, MOST, choose_probes
 from heatsketch.exceptions import DegenerateKernelError
 from heatsketch.graph import find_neighbors
 from heatsketch.neighbor_lists import ListTree, NeighborLists, grow_tree
@@ -141,3 +142,33 @@ def test_too_many_copies_are_refused(monkeypatch):
     X = np.vstack([np.zeros((2000, 2)), cloud(1000, 2)])
     with pytest.raises(DegenerateKernelError, match=r"500 points at .* 0 .*unique"):
         HeatSketch(4, n_neighbors=5, engine=LocalEngine()).fit(X)
+
+
+# --- how many lists to probe ----------------------------------------------------------------
+
+
+def test_probes_are_as_many_as_the_sketch_can_tell():
+    easy, hard = circle(20_000), cloud(20_000, 20)
+    trees = {id(X): grow_tree(X) for X in (easy, hard)}
+
+    def chosen(X, tolerance):
+        return choose_probes(X, trees[id(X)], n_neighbors=10, tolerance=tolerance)
+
+    assert chosen(easy, 0.03) == FEWEST
+    assert chosen(hard, 0.03) > chosen(hard, 0.3) >= FEWEST
+
+
+def test_what_the_sketch_says_of_probes_is_true_of_exact_neighbors(monkeypatch):
+    """The tolerance is met against the exact graph, which the choice has never seen."""
+    X = cloud(20_000, 6)
+    tree = grow_tree(X)
+    n_probes = choose_probes(X, tree, n_neighbors=10, tolerance=0.03)
+    assert FEWEST < n_probes < MOST
+    engine = LocalEngine(graph_tolerance=0)
+    exact = HeatSketch(32, n_neighbors=10, epsilon=2.0, engine=engine).fit_transform(X)
+    monkeypatch.setattr("heatsketch.engines._local.EXACT_COMPARISONS", 0)
+    monkeypatch.setattr("heatsketch.engines._local.choose_probes", lambda *_, **__: n_probes)
+    listed = HeatSketch(32, n_neighbors=10, epsilon=2.0).fit_transform(X)
+    pairs = np.random.default_rng(0).permutation(len(X)).reshape(2, -1)
+    apart, wanted = (np.linalg.norm(Y[pairs[0]] - Y[pairs[1]], axis=1) for Y in (listed, exact))
+    assert 0 < np.std(apart / wanted) < 0.05

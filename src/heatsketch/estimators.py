@@ -49,6 +49,7 @@ from heatsketch.spectral import eigenvalue_powers, leading_eigenpairs
 from heatsketch.validation import (
     check_affinities,
     check_distances,
+    check_idle_parameters,
     check_numbers,
     check_row_ids,
     check_scale,
@@ -63,6 +64,7 @@ BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
 
 TRANSFORM_ENTRIES = 16_000_000  # affinities of new points held at a time
 EPSILON_ENTRIES = 10_000_000  # distances looked at to choose epsilon
+ALL_PAIRS_UP_TO = 5000  # points, unless told otherwise
 
 
 class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -71,7 +73,7 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "n_neighbors": [Interval(Integral, 2, None, closed="left"), None],
+        "n_neighbors": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"}), None],
         "metric": [StrOptions({*METRICS, "precomputed"}), callable],
         "affinity": [StrOptions({"gaussian", "precomputed"})],
         "normalization": [StrOptions(set(SCALINGS))],
@@ -164,9 +166,8 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return np.concatenate([self._transform_batch(X[i : i + step], i) for i in starts])
 
     def _rows_at_a_time(self) -> int:
-        n_points = len(self.before_last_)
-        a_row = n_points if self.n_neighbors is None else self.n_neighbors
-        return max(1, TRANSFORM_ENTRIES // a_row)
+        lists = self.affinity == "gaussian" and self.neighbors_.lists is not None
+        return max(1, TRANSFORM_ENTRIES // (100 if lists else len(self.before_last_)))
 
     def _transform_batch(self, X: Any, first_row: int) -> np.ndarray:
         K = self._affinity_to_training(X, first_row)
@@ -183,7 +184,7 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         X = check_numbers(self, X, reset=reset)
         dtype = X.dtype if reset else self.before_last_.dtype
         if self.affinity == "precomputed":
-            self._refuse_idle_parameters()
+            check_idle_parameters(self)
             check_affinities(X)
             if reset:
                 check_square(X, name="affinity='precomputed'")
@@ -196,20 +197,11 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 X = _stored_like(self.neighbors_.points, X)
         return X.astype(dtype, copy=False)
 
-    def _refuse_idle_parameters(self) -> None:
-        for name, idle in (("epsilon", "auto"), ("n_neighbors", None), ("metric", "euclidean")):
-            value = getattr(self, name)
-            if value != idle:
-                raise HeatSketchError(
-                    f"{name}={value!r} has no use with affinity='precomputed', where X says itself "
-                    f"how alike two points are; leave {name} out."
-                )
-
     def _check_distances(self, X: Any, *, reset: bool) -> None:
-        if sparse.issparse(X) and self.n_neighbors is not None:
+        if sparse.issparse(X) and self.n_neighbors not in (None, "auto"):
             raise HeatSketchError(
                 f"n_neighbors={self.n_neighbors} is not for metric='precomputed' with a sparse "
-                "X, which says itself who the neighbours are; use n_neighbors=None."
+                "X, which says itself who the neighbours are; leave it out."
             )
         check_distances(X)
         if reset:
@@ -230,12 +222,18 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             self.order_ = np.argsort(rows)
             X, rows = X[self.order_], rows[self.order_]
         self.neighbors_, d2 = resolve_engine(self.engine).neighbors(
-            X, metric=self.metric, n_neighbors=self.n_neighbors
+            X, metric=self.metric, n_neighbors=self._n_neighbors(X)
         )
         self.order_ = self.order_[self.neighbors_.order]
         automatic = isinstance(self.epsilon, str)
         self.epsilon_ = self._estimate(X, rows) if automatic else float(self.epsilon)
         return gaussian_affinity(d2, epsilon=self.epsilon_)
+
+    def _n_neighbors(self, X: Any) -> int | None:
+        if self.n_neighbors != "auto":
+            return self.n_neighbors
+        given = self.metric == "precomputed"
+        return None if given or X.shape[0] <= ALL_PAIRS_UP_TO else 15
 
     def _estimate(self, X: Any, rows: np.ndarray) -> float:
         """Estimate epsilon from all distances of some points.
@@ -292,9 +290,10 @@ class HeatSketch(_HeatEmbedding):
     epsilon : float or "auto", default="auto"
         Bandwidth of the Gaussian affinity ``exp(-d**2 / epsilon)``; see
         :func:`estimate_epsilon`.
-    n_neighbors : int or None, default=None
+    n_neighbors : int, "auto" or None, default="auto"
         Keep a pair of points only if one is among the ``n_neighbors`` nearest of the other,
-        itself included. None keeps all pairs, as the paper does, in memory of ``n_samples**2``.
+        itself included. None keeps all pairs, as the paper does. "auto" does so up to 5000
+        points, and keeps 15 neighbours beyond.
     metric : str or callable, default="euclidean"
         Distance: "euclidean", "cosine", "manhattan", "chebyshev", "hamming", "jaccard", a
         function of two points, or "precomputed" if ``X`` holds distances.
@@ -369,7 +368,7 @@ class HeatSketch(_HeatEmbedding):
         *,
         power=8,
         epsilon="auto",
-        n_neighbors=None,
+        n_neighbors="auto",
         metric="euclidean",
         affinity="gaussian",
         normalization="symmetric",
@@ -454,7 +453,7 @@ class DiffusionMap(_HeatEmbedding):
         *,
         power=1.0,
         epsilon="auto",
-        n_neighbors=None,
+        n_neighbors="auto",
         metric="euclidean",
         affinity="gaussian",
         normalization="symmetric",

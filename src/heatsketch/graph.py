@@ -20,7 +20,6 @@ looked for in lists of near points; see :mod:`heatsketch.neighbor_lists`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -30,11 +29,13 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from heatsketch.distance_tiles import DistanceTiles
 from heatsketch.exceptions import (
     HeatSketchError,
     MemoryBudgetError,
     ScaleError,
 )
+from heatsketch.memory import physical_memory
 from heatsketch.metrics import (
     LIST_METRICS,
     METRICS,
@@ -55,8 +56,7 @@ __all__ = [
 ]
 
 TILE_ENTRIES = 4_000_000  # 32 MB of float64 at a time for each thread
-# A fit with all pairs holds at its peak, measured: distances, exponents, affinities and links.
-DENSE_COPIES = 4
+FRONTIER = 32  # points that are asked at a time for the points linked to them
 
 
 def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euclidean") -> Any:
@@ -204,7 +204,7 @@ def find_neighbors(
     *,
     n_neighbors: int | None = None,
     metric: Any = "euclidean",
-    n_probes: int | None = None,
+    n_probes: int | Callable[[np.ndarray, ListTree], int] | None = None,
 ) -> tuple[Neighbors, Any]:
     """Who is near whom, remembered for new points, and the squared distances.
 
@@ -212,9 +212,10 @@ def find_neighbors(
     ----------
     X, n_neighbors, metric :
         As for :func:`neighbor_graph`.
-    n_probes : int or None, default=None
+    n_probes : int, callable or None, default=None
         In how many lists of near points each point looks for neighbours, with metric
-        "euclidean" or "cosine" and dense points. None looks everywhere.
+        "euclidean" or "cosine" and dense points; or a function that chooses it, given the
+        points and their tree of lists. None looks everywhere.
 
     Returns
     -------
@@ -256,11 +257,13 @@ def find_neighbors(
 
 
 def _listed_neighbors(
-    X: np.ndarray, n_neighbors: int, metric: str, n_probes: int | None
+    X: np.ndarray, n_neighbors: int, metric: str, n_probes: Any
 ) -> tuple[Neighbors, sparse.csr_array]:
     as_points, from_squares = LIST_METRICS[metric]
     points = as_points(X)
     tree = ListTree() if n_probes is None else grow_tree(points)
+    if callable(n_probes):
+        n_probes = n_probes(points, tree)
     lists = NeighborLists.arrange(points, tree, n_probes or 1)
     d2, radii = lists.graph(n_neighbors)
     d2.data = from_squares(d2.data)
@@ -291,6 +294,8 @@ def count_components(K: Any) -> int:
     2
     """
     eps = np.finfo(K.dtype if K.dtype.kind == "f" else np.float64).eps
+    if isinstance(K, DistanceTiles):
+        return _count_tiled_components(K, eps)
     if sparse.issparse(K):
         links = sparse.csr_array(K, copy=True)
         largest = links.max(axis=1).toarray().ravel()
@@ -302,6 +307,24 @@ def count_components(K: Any) -> int:
             return 1
         links = sparse.csr_array(links)
     return int(connected_components(links, directed=False, return_labels=False))
+
+
+def _count_tiled_components(K: DistanceTiles, eps: float) -> int:
+    """Count pieces by visiting, from one point after the other, all that are linked to it.
+
+    Each point is asked once, for the points that nobody has reached yet; where all are linked,
+    the first one reaches them.
+    """
+    unreached, n_pieces, largest = np.arange(K.shape[0]), 0, K.diagonal()
+    while unreached.size:
+        frontier, unreached, n_pieces = unreached[:1], unreached[1:], n_pieces + 1
+        while frontier.size and unreached.size:
+            asked, frontier = frontier[:FRONTIER], frontier[FRONTIER:]
+            linked = K.tile(asked, unreached) > eps * largest[asked, np.newaxis]
+            reached = linked.any(axis=0)
+            frontier = np.concatenate([frontier, unreached[reached]])
+            unreached = unreached[~reached]
+    return n_pieces
 
 
 # --- tiles --------------------------------------------------------------------------------
@@ -397,18 +420,10 @@ def _refuse_infinite(d2: np.ndarray, first_row: int, metric: Any) -> None:
 
 
 def _refuse_beyond_memory(shape: tuple[int, int], dtype: np.dtype) -> None:
-    needed = DENSE_COPIES * shape[0] * shape[1] * np.dtype(dtype).itemsize
-    available = _physical_memory()
+    needed, available = shape[0] * shape[1] * dtype.itemsize, physical_memory()
     if needed > available:
         raise MemoryBudgetError(
-            f"n_neighbors=None keeps all {shape[0]} x {shape[1]} distances, which with their "
-            f"affinities need {needed / 2**30:.1f} GiB of the {available / 2**30:.1f} GiB here; "
-            "use n_neighbors=30 or so."
+            f"n_neighbors=None keeps all {shape[0]} x {shape[1]} distances, which need "
+            f"{needed / 2**30:.1f} GiB of the {available / 2**30:.1f} GiB here; "
+            "use n_neighbors=15 or so."
         )
-
-
-def _physical_memory() -> float:
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):  # a system that does not tell
-        return float("inf")

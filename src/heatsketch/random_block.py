@@ -29,12 +29,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heatsketch.exceptions import DtypeError
+from heatsketch.threads import in_threads
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 __all__ = ["STREAM_VERSION", "Kind", "gaussian_block", "rademacher_block", "random_words"]
 
+ROWS_AT_A_TIME = 16_384  # in a thread
 STREAM_VERSION = 1
 
 
@@ -150,7 +152,11 @@ def _block(kind, rows, n_columns, *, first_column, seed, dtype):
         )
     out = np.empty((len(rows), n_columns), dtype)
     address = np.array([kind, STREAM_VERSION], np.uint64)
-    fill[kind](out, rows, first_column, address, _key(seed))
+    key = _key(seed)
+    in_threads(
+        lambda some: fill[kind](out[some], rows[some], first_column, address, key),
+        [slice(start, start + ROWS_AT_A_TIME) for start in range(0, len(rows), ROWS_AT_A_TIME)],
+    )
     return out
 
 

@@ -25,6 +25,7 @@ from heatsketch.exceptions import (
 __all__ = [
     "check_affinities",
     "check_distances",
+    "check_idle_parameters",
     "check_numbers",
     "check_row_ids",
     "check_scale",
@@ -97,6 +98,17 @@ def check_scale(X: Any, *, dtype: Any, reset: bool) -> None:
         f"X holds numbers as large as {largest:.3g}, whose squares {problem} {dtype}; "
         f"{remedy} first."
     )
+
+
+def check_idle_parameters(estimator: Any) -> None:
+    """Refuse parameters that say how to make affinities where these are given."""
+    for name, idle in (("epsilon", "auto"), ("n_neighbors", "auto"), ("metric", "euclidean")):
+        value = getattr(estimator, name)
+        if value != idle:
+            raise HeatSketchError(
+                f"{name}={value!r} has no use with affinity='precomputed', where X says itself "
+                f"how alike two points are; leave {name} out."
+            )
 
 
 def check_square(X: Any, *, name: str) -> None:

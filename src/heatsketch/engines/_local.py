@@ -2,40 +2,90 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
+from heatsketch.distance_tiles import DistanceTiles
 from heatsketch.engines._engine import Engine
+from heatsketch.engines._probes import choose_probes
+from heatsketch.exceptions import MemoryBudgetError
 from heatsketch.graph import LIST_METRICS, Neighbors, find_neighbors
+from heatsketch.memory import all_pairs_bytes, physical_memory
 
 __all__ = ["LocalEngine"]
 
 # Coordinates of pairs that are compared in a second or two.
 EXACT_COMPARISONS = 3e10
+# All pairs of more points, made anew at every product, would take hours.
+MOST_POINTS_IN_PAIRS = 200_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LocalEngine(Engine):
     r"""Distances :math:`d^2_{ij}` of this machine, in memory.
 
     Neighbours are exact where comparing all pairs takes no more than a second or two.
-    Beyond that each point looks for them among points that are near by
-    :mod:`heatsketch.neighbor_lists`, and misses a few percent of them, which moves
-    diffusion distances by less than a sketch does.
+    Beyond that each point looks for them in lists of near points
+    (:mod:`heatsketch.neighbor_lists`), and misses some. In how many lists is measured: as many
+    as it takes for diffusion distances to move by no more than ``graph_tolerance``.
+
+    All pairs (``n_neighbors=None``) are kept in memory if they fit, and otherwise made anew at
+    every product.
+
+    Parameters
+    ----------
+    graph_tolerance : float, default=0.03
+        By how much, relatively, neighbours that are missed may move distances; a sketch of 64
+        columns has an error of 0.09 anyway. 0 is exact, however long it takes.
+    memory_limit : int or None, default=None
+        Bytes that a fit may take; None allows all memory of this machine.
 
     Examples
     --------
     >>> from heatsketch import HeatSketch, LocalEngine
-    >>> HeatSketch(engine=LocalEngine())
-    HeatSketch(engine=LocalEngine())
+    >>> HeatSketch(engine=LocalEngine(graph_tolerance=0))
+    HeatSketch(engine=LocalEngine(graph_tolerance=0))
     """
+
+    graph_tolerance: float = 0.03
+    memory_limit: int | None = None
+
+    def __repr__(self) -> str:
+        """Show what was chosen, as scikit-learn does."""
+        values = ((f.name, getattr(self, f.name), f.default) for f in fields(self))
+        chosen = (f"{name}={value!r}" for name, value, default in values if value != default)
+        return f"{type(self).__name__}({', '.join(chosen)})"
 
     def neighbors(self, X: Any, *, metric: Any, n_neighbors: int | None) -> tuple[Neighbors, Any]:
         """Find who is near whom among the rows of ``X``."""
-        n_probes = 8 if self._is_long(X, metric) else None
+        if n_neighbors is None and self._is_large(X, metric):
+            return Neighbors(X, np.arange(X.shape[0]), metric), DistanceTiles(X, metric)
+        n_probes = None
+        if n_neighbors and self.graph_tolerance and self._is_long(X, metric):
+            n_probes = partial(
+                choose_probes, n_neighbors=n_neighbors, tolerance=self.graph_tolerance
+            )
         return find_neighbors(X, metric=metric, n_neighbors=n_neighbors, n_probes=n_probes)
+
+    def _is_large(self, X: Any, metric: Any) -> bool:
+        """Say whether all pairs of points do not fit in memory; refuse what would take hours."""
+        needed, memory = all_pairs_bytes(X.shape[0], X.dtype), self._memory()
+        if metric == "precomputed" or needed <= memory:
+            return False
+        if X.shape[0] > MOST_POINTS_IN_PAIRS:
+            raise MemoryBudgetError(
+                f"n_neighbors=None keeps all pairs of {X.shape[0]} points, which need "
+                f"{needed / 2**30:.0f} GiB of the {memory / 2**30:.1f} GiB allowed, or hours if "
+                "made anew at every product; use n_neighbors=15 or so."
+            )
+        return True
+
+    def _memory(self) -> float:
+        return physical_memory() if self.memory_limit is None else self.memory_limit
 
     def _is_long(self, X: Any, metric: Any) -> bool:
         if sparse.issparse(X) or metric not in LIST_METRICS:

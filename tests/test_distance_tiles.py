@@ -1,0 +1,79 @@
+"""All pairs without the memory for them."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from registry import SEEDS, circle, cloud, two_blobs
+from scipy import sparse
+
+from heatsketch import HeatSketch, LocalEngine, gaussian_affinity, neighbor_graph
+from heatsketch.distance_tiles import DistanceTiles
+from heatsketch.graph import METRICS, count_components
+from heatsketch.testing import check_affinity, check_extension, tolerance
+
+SMALL = LocalEngine(memory_limit=1)
+
+
+@pytest.fixture(autouse=True)
+def small_tiles(monkeypatch):
+    monkeypatch.setattr("heatsketch.distance_tiles.TILE_ENTRIES", 700)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_products_are_those_of_the_matrix(metric, seed):
+    X = cloud(100, seed=seed)
+    tiles = gaussian_affinity(DistanceTiles(X, metric), epsilon=0.7)
+    K = gaussian_affinity(neighbor_graph(X, metric=metric), epsilon=0.7)
+    atol = tolerance(K.dtype, terms=100)
+    for block in (np.ones(100), cloud(100, 4, seed)):
+        np.testing.assert_allclose(tiles @ block, K @ block, atol=atol)
+    np.testing.assert_array_equal(tiles.diagonal(), K.diagonal())
+    assert (tiles.shape, tiles.dtype) == (K.shape, K.dtype)
+    check_affinity(tiles)
+
+
+@pytest.mark.parametrize("normalization", ["symmetric", "bistochastic"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_embedding_from_tiles_is_that_of_the_matrix(normalization, dtype):
+    X = circle(150).astype(dtype)
+    options = {"n_neighbors": None, "normalization": normalization}
+    wanted = HeatSketch(8, **options).fit_transform(X)
+    found = HeatSketch(8, **options, engine=SMALL).fit_transform(X)
+    np.testing.assert_allclose(found, wanted, atol=tolerance(dtype, terms=150))
+
+
+def test_sparse_points_have_tiles_too():
+    X = sparse.csr_array(cloud(60) * (cloud(60, seed=1) > 0))
+    wanted = HeatSketch(4, n_neighbors=None).fit_transform(X)
+    found = HeatSketch(4, n_neighbors=None, engine=SMALL).fit_transform(X)
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
+def test_training_points_keep_their_embedding():
+    check_extension(HeatSketch(8, n_neighbors=None, engine=SMALL), circle(60))
+
+
+def test_pieces_are_counted_without_the_matrix():
+    for X, pieces in ((circle(300), 1), (two_blobs(300, 1000.0), 2), (1e3 * cloud(30), 30)):
+        tiles = gaussian_affinity(DistanceTiles(X, "euclidean"), epsilon=0.01 if pieces == 1 else 1)
+        whole = gaussian_affinity(neighbor_graph(X), epsilon=0.01 if pieces == 1 else 1)
+        assert count_components(tiles) == count_components(whole) == pieces
+
+
+def test_no_quadratic_memory(monkeypatch):
+    monkeypatch.setattr("heatsketch.distance_tiles.TILE_ENTRIES", 50_000)
+    X = circle(3000)
+    model = HeatSketch(4, n_neighbors=None, epsilon=0.1, engine=SMALL)
+    tracemalloc.start()
+    model.fit(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3000**2 * 8 / 4
+
+
+def test_only_functions_of_entries_are_matrices_again():
+    tiles = DistanceTiles(cloud(10), "euclidean")
+    with pytest.raises(TypeError):
+        np.add.reduce(tiles)
