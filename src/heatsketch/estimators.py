@@ -84,9 +84,9 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _before_last(self, A: HeatOperator, rows: Any) -> np.ndarray:
         """Return the block that ``A`` is applied to once more."""
 
-    @abstractmethod
-    def _last_product(self, A: HeatOperator) -> np.ndarray:
-        """Apply rows of the heat operator to the block from before the last product."""
+    def _finish(self, last: np.ndarray, A: HeatOperator) -> np.ndarray:
+        """Make an embedding of the last product, in place."""
+        return last
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, *, row_ids: Any = None) -> _HeatEmbedding:
@@ -118,11 +118,10 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.scaling_ = SCALINGS[self.normalization](K)
         A = heat_operator(K, self.scaling_)
         self.before_last_ = self._before_last(A, rows)
-        embedding = self._last_product(A)
-        left = A.deflate(embedding)
-        warn_about_decay(self.before_last_, left, power=self.power, epsilon=self.epsilon_)
-        self.embedding_ = np.empty_like(embedding)
-        self.embedding_[self.order_] = embedding
+        last = A @ self.before_last_
+        warn_about_decay(self.before_last_, last, power=self.power, epsilon=self.epsilon_)
+        self.embedding_ = np.empty_like(last)
+        self.embedding_[self.order_] = self._finish(last, A)
         self.heat_operator_ = A
         return self
 
@@ -171,7 +170,8 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _transform_batch(self, X: Any, first_row: int) -> np.ndarray:
         K = self._affinity_to_training(X, first_row)
-        return self._last_product(heat_rows(K, self.scaling_, self.heat_operator_))
+        A = heat_rows(K, self.scaling_, self.heat_operator_)
+        return self._finish(A @ self.before_last_, A)
 
     def _forget(self) -> None:
         """Drop an earlier fit, so that one that fails or is interrupted leaves no mixture."""
@@ -395,11 +395,11 @@ class HeatSketch(_HeatEmbedding):
         self.stationary_coefficients_ = A.stationary_coefficients(G)
         return A.deflate(diffuse(A, G, power=self.power - 1))
 
-    def _last_product(self, A: HeatOperator) -> np.ndarray:
-        Y = A @ self.before_last_
+    def _finish(self, last: np.ndarray, A: HeatOperator) -> np.ndarray:
         if self.stationary == "keep":
-            Y += A.stationary_part(self.stationary_coefficients_)
-        return Y / np.sqrt(Y.dtype.type(Y.shape[1]))
+            last += A.stationary_part(self.stationary_coefficients_)
+        last /= np.sqrt(last.dtype.type(last.shape[1]))
+        return last
 
 
 class DiffusionMap(_HeatEmbedding):
@@ -473,9 +473,6 @@ class DiffusionMap(_HeatEmbedding):
         eigenvalue_powers(self.eigenvalues_, self.power)  # a refusal names the power as given
         # One power is left for the last product, since A v = lambda v.
         return vectors * eigenvalue_powers(self.eigenvalues_, self.power - 1)
-
-    def _last_product(self, A: HeatOperator) -> np.ndarray:
-        return A @ self.before_last_
 
 
 def _stored_like(training_points: Any, X: Any) -> Any:

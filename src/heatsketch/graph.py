@@ -27,7 +27,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from heatsketch.distance_tiles import DistanceTiles
 from heatsketch.exceptions import (
@@ -296,17 +295,12 @@ def count_components(K: Any) -> int:
     eps = np.finfo(K.dtype if K.dtype.kind == "f" else np.float64).eps
     if isinstance(K, DistanceTiles):
         return _count_tiled_components(K, eps)
-    if sparse.issparse(K):
-        links = sparse.csr_array(K, copy=True)
-        largest = links.max(axis=1).toarray().ravel()
-        links.data = links.data > np.repeat(eps * largest, np.diff(links.indptr))
-        links.eliminate_zeros()
-    else:
-        links = eps * K.max(axis=1, keepdims=True) < K
-        if links.all():
-            return 1
-        links = sparse.csr_array(links)
-    return int(connected_components(links, directed=False, return_labels=False))
+    if not sparse.issparse(K) and (eps * K.max(axis=1) < K.min(axis=1)).all():
+        return 1  # the usual case of a kernel of all pairs, in no memory
+    from heatsketch.compiled import components  # numba is loaded when first needed
+
+    links = sparse.csr_array(K)
+    return components.count_pieces(links.indptr, links.indices, links.data, eps)
 
 
 def _count_tiled_components(K: DistanceTiles, eps: float) -> int:
