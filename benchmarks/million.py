@@ -1,0 +1,79 @@
+"""A million points: the whole of ``fit_transform`` against pynndescent's graph alone.
+
+pynndescent is warm, our side too. Also how far the distances move from those of the exact graph,
+on a tenth of the points, and what a fit spends after its graph.
+"""
+
+import argparse
+
+import numpy as np
+from data import manifold
+from pynndescent import NNDescent
+from timing import seconds, time_ratio, write
+
+from heatsketch import HeatSketch, LocalEngine
+
+N_NEIGHBORS, N_COMPONENTS, POWER = 15, 32, 8
+
+
+def fit(X, **options):
+    return HeatSketch(N_COMPONENTS, power=POWER, n_neighbors=N_NEIGHBORS, **options).fit(X)
+
+
+def spread_against_exact(X):
+    """Spread of the ratio of distances to those from the exact graph, with the same G."""
+    listed = fit(X)
+    exact = fit(X, epsilon=listed.epsilon_, engine=LocalEngine(graph_tolerance=0))
+    i, j = np.random.default_rng(0).permutation(len(X)).reshape(2, -1)
+    ours, wanted = (
+        np.linalg.norm(m.embedding_[i] - m.embedding_[j], axis=1) for m in (listed, exact)
+    )
+    return {"spread": float(np.std(ours / wanted)), "mean": float(np.mean(ours / wanted))}
+
+
+def after_the_graph(X):
+    """Time of all that follows the graph, over the time of the graph."""
+    engine, took = LocalEngine(), []
+
+    class Timed(LocalEngine):
+        def neighbors(self, X, *, metric, n_neighbors):
+            found = []
+            took.append(
+                seconds(
+                    lambda: found.append(
+                        engine.neighbors(X, metric=metric, n_neighbors=n_neighbors)
+                    )
+                )
+            )
+            return found[0]
+
+    ratios = []
+    for _ in range(3):
+        whole = seconds(lambda: fit(X, engine=Timed()))
+        ratios.append((whole - took[-1]) / took[-1])
+    return sorted(ratios)[1]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--points", type=int, default=1_000_000)
+    parser.add_argument("--features", type=int, default=32)
+    options = parser.parse_args()
+    X = manifold(options.points, options.features)
+
+    def theirs():
+        NNDescent(X, n_neighbors=N_NEIGHBORS, n_jobs=2)
+
+    results = {
+        "points": options.points,
+        "features": options.features,
+        "distances on a tenth, over those of the exact graph": spread_against_exact(X[::10]),
+        "after the graph / graph": after_the_graph(X),
+        "fit_transform / pynndescent graph": time_ratio(lambda: fit(X), theirs, n_pairs=3),
+        "control: pynndescent / pynndescent": time_ratio(theirs, theirs, n_pairs=2),
+    }
+    write("million", results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""Embed real data with what people use today, side by side.
+
+Each method runs in a process of its own, on the same points, after a small run that compiles what
+it compiles; its time, its peak memory and what its embedding knows of the labels are kept. Then
+the embedding stages alone run on one graph, ours.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import warnings
+from resource import RUSAGE_SELF, getrusage
+from time import perf_counter
+
+import numpy as np
+from data import DATA
+from scipy import sparse
+from scipy.sparse.linalg import eigsh
+from sklearn.manifold import SpectralEmbedding, spectral_embedding
+from sklearn.neighbors import KNeighborsClassifier, kneighbors_graph
+from timing import seconds, write
+
+from heatsketch import HeatSketch, gaussian_block, heat_operator, sketch, symmetric_scaling
+
+N_NEIGHBORS = 15
+N_COMPONENTS = 32
+HOUR = 3600
+
+
+def heatsketch(X):
+    return HeatSketch(N_COMPONENTS, n_neighbors=N_NEIGHBORS).fit_transform(X)
+
+
+def spectral_amg(X):
+    return _spectral(X, "amg")
+
+
+def spectral_lobpcg(X):
+    return _spectral(X, "lobpcg")
+
+
+def _spectral(X, solver):
+    model = SpectralEmbedding(
+        N_COMPONENTS, affinity="nearest_neighbors", n_neighbors=N_NEIGHBORS, eigen_solver=solver,
+        random_state=0, n_jobs=2,
+    )  # fmt: skip
+    return model.fit_transform(X)
+
+
+def diffusion_map_eigsh(X):
+    """Diffusion map as one writes it: scikit-learn's graph, Gaussian kernel, scipy's eigsh."""
+    d = kneighbors_graph(X, N_NEIGHBORS, mode="distance", include_self=True, n_jobs=2)
+    d.data = np.exp(-(d.data**2) / np.mean(d.data**2))
+    K = d.maximum(d.T)
+    q = sparse.diags_array(1 / K.sum(axis=1))
+    K = q @ K @ q
+    s = sparse.diags_array(1 / np.sqrt(K.sum(axis=1)))
+    values, vectors = eigsh(s @ K @ s, N_COMPONENTS + 1, which="LA")
+    return vectors[:, -2::-1] * values[-2::-1] ** 8
+
+
+def umap(X):
+    from umap import UMAP
+
+    return UMAP(n_neighbors=N_NEIGHBORS, n_components=N_COMPONENTS).fit_transform(X)
+
+
+def umap_2d(X):
+    from umap import UMAP
+
+    return UMAP(n_neighbors=N_NEIGHBORS).fit_transform(X)
+
+
+def random_projection(X):
+    """scikit-network's embedding of a graph, on scikit-learn's graph of neighbours."""
+    from sknetwork.embedding import RandomProjection
+
+    graph = kneighbors_graph(X, N_NEIGHBORS, n_jobs=2)
+    return RandomProjection(N_COMPONENTS).fit_transform(sparse.csr_matrix(graph.maximum(graph.T)))
+
+
+def opentsne_2d(X):
+    from openTSNE import TSNE
+
+    return np.asarray(TSNE(n_jobs=2).fit(X))
+
+
+METHODS = {
+    "heatsketch": heatsketch,
+    "scikit-learn SpectralEmbedding, amg": spectral_amg,
+    "scikit-learn SpectralEmbedding, lobpcg": spectral_lobpcg,
+    "diffusion map, scipy eigsh": diffusion_map_eigsh,
+    "UMAP": umap,
+    "UMAP, 2 dimensions": umap_2d,
+    "scikit-network RandomProjection": random_projection,
+    "openTSNE, 2 dimensions": opentsne_2d,
+}
+
+
+def label_accuracy(Y, labels):
+    """Return how well the 10 nearest neighbours in one half tell the labels of the other."""
+    if labels is None:
+        return None
+    half = np.random.default_rng(0).permutation(len(Y)) < len(Y) // 2
+    classifier = KNeighborsClassifier(10, n_jobs=2).fit(Y[half], labels[half])
+    return round(float(classifier.score(Y[~half], labels[~half])), 4)
+
+
+def run_one(method, name):
+    """Run one method on one data set, and print what it took."""
+    X, labels = DATA[name]()
+    METHODS[method](X[:: max(1, len(X) // 1500)])
+    start = perf_counter()
+    Y = METHODS[method](X)
+    took = perf_counter() - start
+    peak = getrusage(RUSAGE_SELF).ru_maxrss * 1024
+    result = {"seconds": round(took, 2), "peak MiB": round(peak / 2**20)}
+    print(json.dumps(result | {"accuracy": label_accuracy(Y, labels)}))
+
+
+def run_apart(method, name, timeout):
+    call = [sys.executable, __file__, "--method", method, "--data", name]
+    try:
+        done = subprocess.run(call, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return {"failed": f"not done after {timeout} s"}
+    if done.returncode:
+        return {"failed": done.stderr.strip().splitlines()[-1][:200]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def embedding_stages(name):
+    """Time the embedding stages alone, all on the same graph."""
+    X, _ = DATA[name]()
+    model = HeatSketch(N_COMPONENTS, n_neighbors=N_NEIGHBORS).fit(X)
+    neighbors, epsilon = model.neighbors_, model.epsilon_
+    d2 = neighbors.distances_to(X[model.order_])
+    K = d2.copy()
+    K.data = np.exp(-d2.data / epsilon)
+    A = heat_operator(K, symmetric_scaling(K))
+    G = gaussian_block(len(X), N_COMPONENTS, seed=0, dtype=A.dtype)
+    matrix = sparse.csr_matrix(K)
+    s = sparse.diags_array(A.right)
+    stages = {
+        "heatsketch: A^8 G": lambda: sketch(A, G, power=8),
+        "scipy eigsh": lambda: eigsh(s @ K @ s, N_COMPONENTS + 1, which="LA"),
+        "scikit-learn spectral_embedding, lobpcg": lambda: spectral_embedding(
+            matrix, n_components=N_COMPONENTS, eigen_solver="lobpcg", random_state=0
+        ),
+        "scikit-learn spectral_embedding, amg": lambda: spectral_embedding(
+            matrix, n_components=N_COMPONENTS, eigen_solver="amg", random_state=0
+        ),
+    }
+    sketch(A, G, power=8)  # compile
+    took = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for stage, function in stages.items():
+            ours = seconds(stages["heatsketch: A^8 G"])
+            theirs = seconds(function)
+            ours = (ours + seconds(stages["heatsketch: A^8 G"])) / 2
+            took[stage] = {"seconds": round(theirs, 3), "over ours": round(theirs / ours, 1)}
+    return took
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--method", choices=METHODS)
+    parser.add_argument("--data", choices=DATA)
+    parser.add_argument("--timeout", type=int, default=HOUR)
+    options = parser.parse_args()
+    if options.method:
+        warnings.simplefilter("ignore")
+        return run_one(options.method, options.data)
+    for name in [options.data] if options.data else DATA:
+        results = {method: run_apart(method, name, options.timeout) for method in METHODS}
+        write(f"peers-{name}", {"whole": results, "embedding stage": embedding_stages(name)})
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""Time two sides against each other, on a machine that does other things as well.
+
+Absolute times drift by a factor of two; ratios hold if both sides are timed in turn. A control
+times one side against itself, and tells how far from 1 a ratio may be by chance.
+"""
+
+import json
+import statistics
+from pathlib import Path
+from time import perf_counter
+
+RESULTS = Path(__file__).parent.parent / "docs" / "benchmarks"
+
+
+def seconds(function):
+    start = perf_counter()
+    function()
+    return perf_counter() - start
+
+
+def time_ratio(function, other, *, n_pairs=7):
+    function(), other()  # compile, and touch memory
+    ratios = []
+    for i in range(n_pairs):
+        if i % 2:
+            ratios.append(seconds(function) / seconds(other))
+        else:
+            other_first = seconds(other)
+            ratios.append(seconds(function) / other_first)
+    return statistics.median(ratios)
+
+
+def write(name, results):
+    """Print results, and keep them where the page of benchmarks shows them."""
+    text = json.dumps(results, indent=2)
+    print(text, flush=True)
+    (RESULTS / f"{name}.json").write_text(text + "\n")
+
+
+def read(name):
+    return json.loads((RESULTS / f"{name}.json").read_text())
