@@ -111,7 +111,7 @@ def chebyshev_sums(
     vectors, growth = _Recurrence(A, block, interval, series), 1.0
     wanted = max(1, *(s.degree(cut) for s in series))
     while vectors.series:
-        vectors.advance(min(wanted, max(FIRST_LOOK, 3 * vectors.degree // 2)))
+        vectors.advance(int(min(wanted, max(FIRST_LOOK, 3 * vectors.degree // 2))))
         growth = max(1.0, ratio(frobenius_norm(vectors.current), size))
         degrees = []
         for s, total in zip(vectors.series, vectors.totals, strict=True):
