@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
@@ -27,6 +27,8 @@ __all__ = ["CHUNK", "heat_step", "scaled_values", "stationary_sums"]
 
 # Rows whose sum is taken on its own. Part of what the bits are: never a matter of tuning.
 CHUNK = 1024
+# Rows of a tile, whose sum stays in registers; a divisor of CHUNK.
+ROWS = 16
 
 
 @compile_loop
@@ -40,41 +42,43 @@ def scaled_values(indptr, indices, data, left, right, out, start, stop):
 @compile_loop
 def stationary_sums(v, block, sums, start, stop):
     """Set ``sums[c]`` to ``v @ block`` over the rows of chunk ``c``, for some chunks."""
-    for chunk in range(start, stop):
-        sums[chunk] = 0
-        for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, block.shape[0])):
-            for c in range(block.shape[1]):
-                sums[chunk, c] += np.float64(v[i]) * np.float64(block[i, c])
+    sums[start:stop] = 0
+    for i in range(start * CHUNK, min(stop * CHUNK, block.shape[0])):
+        total, row, weight = sums[i // CHUNK], block[i], np.float64(v[i])
+        for c in range(len(row)):
+            total[c] += weight * np.float64(row[c])
 
 
 @intrinsic(prefer_literal=True)
 def _step_tile(typing, matrix, x, out, v, w, factors, totals, terms, sums, place, n_bytes):
-    """Take one row's step in a few columns, as many as ``n_bytes`` hold; 0 mean one.
+    """Take the step of some rows in a few columns, as many as ``n_bytes`` hold; 0 mean one.
 
-    ``matrix`` is (indices, data); ``place`` is (row, first entry, last entry, column, chunk).
-    The generated code reads, with ``s``, ``y`` and ``x[...]`` such vectors::
+    ``matrix`` is (indptr, indices, data); ``place`` is (first row, last row, column, chunk).
+    The generated code reads, with ``y``, ``total`` and ``x[...]`` such vectors::
 
-        s = 0
-        for e in range(first, last):
-            s = s + data[e] * x[indices[e]]
-        a, b, g = factors
-        y = a * (s - v[row] * w)
-        if b != 0: y = y + b * x[row]
-        if g != 0: y = y - g * out[row]
-        out[row] = y
-        sums[chunk] = sums[chunk] + v[row] * y     (in float64)
-        for t in range(len(terms)):
-            if terms[t] != 0: totals[t, row] = totals[t, row] + terms[t] * y
+        total, (a, b, g) = sums[chunk], factors
+        for i in range(first, last):
+            y = 0
+            for e in range(indptr[i], indptr[i + 1]):
+                y = y + data[e] * x[indices[e]]
+            y = a * (y - v[i] * w)
+            if b != 0: y = y + b * x[i]
+            if g != 0: y = y - g * out[i]
+            out[i] = y
+            total = total + v[i] * y     (in float64)
+            for t in range(len(terms)):
+                if terms[t] != 0: totals[t, i] = totals[t, i] + terms[t] * y
+        sums[chunk] = total
     """
     arrays = (*matrix.types, x, out, v, w, factors, totals, terms, sums)
     if any(not isinstance(a, types.Array) or a.layout != "C" for a in arrays):
         raise TypingError("arrays must be C-contiguous")
-    floats = {a.dtype for a in arrays[1:-1]}
+    floats = {a.dtype for a in arrays[2:-1]}
     if len(floats) > 1 or x.dtype not in (types.float32, types.float64):
         raise TypingError("all arrays must share one dtype, float32 or float64")
     if not isinstance(n_bytes, types.IntegerLiteral):
         raise TypingError("n_bytes must be a literal: it is a number of registers")
-    place = types.UniTuple(types.intp, 5)
+    place = types.UniTuple(types.intp, 4)
     signature = types.void(matrix, x, out, v, w, factors, totals, terms, sums, place, n_bytes)
 
     def generate(context, builder, signature, args):
@@ -97,63 +101,65 @@ class _StepCode:
             context.make_array(kind)(context, builder, value)
             for kind, value in zip(kinds, values, strict=True)
         ]
-        (self.indices, self.data, self.x, self.out, self.v, self.w) = (a.data for a in arrays[:6])
-        (self.factors, self.totals, self.terms, self.sums) = (a.data for a in arrays[6:])
-        self.index = kinds[0].dtype
-        self.n_rows, self.n_columns = cgutils.unpack_tuple(builder, arrays[3].shape)
-        self.n_terms = cgutils.unpack_tuple(builder, arrays[8].shape)[0]
-        place = cgutils.unpack_tuple(builder, args[9])
-        self.row, self.first, self.last, self.column, self.chunk = place
-        self.number = context.get_value_type(kinds[2].dtype)
-        self.size = kinds[2].dtype.bitwidth // 8  # all the alignment that numpy promises
+        self.indptr, self.indices, self.data, self.x, self.out = (a.data for a in arrays[:5])
+        self.v, self.w, self.factors, self.totals, self.terms, self.sums = (
+            a.data for a in arrays[5:]
+        )
+        self.pointer, self.index = kinds[0].dtype, kinds[1].dtype
+        self.n_rows, self.n_columns = cgutils.unpack_tuple(builder, arrays[4].shape)
+        self.n_terms = cgutils.unpack_tuple(builder, arrays[9].shape)[0]
+        self.first, self.last, self.column, self.chunk = cgutils.unpack_tuple(builder, args[9])
+        self.number = context.get_value_type(kinds[3].dtype)
+        self.size = kinds[3].dtype.bitwidth // 8  # all the alignment that numpy promises
         width = max(1, signature.args[10].literal_value // self.size)
         self.vector = ir.VectorType(self.number, width)
         self.wide = ir.VectorType(ir.DoubleType(), width)
 
     def write(self):
-        builder = self.builder
-        y = cgutils.alloca_once_value(builder, ir.Constant(self.vector, None))
-        with cgutils.for_range_slice(
-            builder, self.first, self.last, self.first.type(1), self.first.type
-        ) as (e, _):
-            row = builder.load(builder.gep(self.indices, [e]))
-            row = self.context.cast(builder, row, self.index, types.intp)
-            x = self.load(self.x, self.place(row))
-            self.add(y, self.number_at(self.data, e), x)
-        self.combine(y)
-        y = builder.load(y)
-        self.store(y, self.out, self.place(self.row))
-        self.sum_down(y)
-        self.add_to_totals(y)
+        chunk = self.place(self.chunk)
+        total = cgutils.alloca_once_value(self.builder, self.load(self.sums, chunk, self.wide))
+        with self.loop(self.first, self.last) as (i, _):
+            y = self.product(i)
+            self.combine(y, i)
+            y = self.builder.load(y)
+            self.store(y, self.out, self.place(i))
+            self.sum_down(total, y, i)
+            self.add_to_totals(y, i)
+        self.store(self.builder.load(total), self.sums, chunk)
 
-    def combine(self, y):
-        builder, here = self.builder, self.place(self.row)
-        a, b, g = (self.number_at(self.factors, ir.IntType(64)(i)) for i in range(3))
-        v = spread(builder, self.number_at(self.v, self.row), self.vector)
-        part = builder.fmul(v, self.load(self.w, self.column))
-        product = builder.fsub(builder.load(y), part)
+    def product(self, i):
+        y = cgutils.alloca_once_value(self.builder, ir.Constant(self.vector, None))
+        first = self.whole_at(self.indptr, i, self.pointer)
+        last = self.whole_at(self.indptr, self.builder.add(i, i.type(1)), self.pointer)
+        with self.loop(first, last) as (e, _):
+            x = self.load(self.x, self.place(self.whole_at(self.indices, e, self.index)))
+            self.add(y, self.number_at(self.data, e), x)
+        return y
+
+    def combine(self, y, i):
+        builder, here = self.builder, self.place(i)
+        a, b, g = (self.number_at(self.factors, i.type(place)) for place in range(3))
+        v = spread(builder, self.number_at(self.v, i), self.vector)
+        product = builder.fsub(builder.load(y), builder.fmul(v, self.load(self.w, self.column)))
         builder.store(builder.fmul(spread(builder, a, self.vector), product), y)
         with builder.if_then(self.not_zero(b)):
             self.add(y, b, self.load(self.x, here))
         with builder.if_then(self.not_zero(g)):
             self.add(y, builder.fneg(g), self.load(self.out, here))
 
-    def sum_down(self, y):
-        builder = self.builder
-        place = builder.add(builder.mul(self.chunk, self.n_columns), self.column)
-        v = self.number_at(self.v, self.row)
+    def sum_down(self, total, y, i):
+        builder, v = self.builder, self.number_at(self.v, i)
         if self.size == 4:
             v, y = builder.fpext(v, ir.DoubleType()), builder.fpext(y, self.wide)
         product = builder.fmul(spread(builder, v, self.wide), y)
-        total = builder.fadd(self.load(self.sums, place, self.wide), product)
-        self.store(total, self.sums, place)
+        builder.store(builder.fadd(builder.load(total), product), total)
 
-    def add_to_totals(self, y):
+    def add_to_totals(self, y, i):
         builder = self.builder
         length = builder.mul(self.n_rows, self.n_columns)
-        with cgutils.for_range(builder, self.n_terms) as loop:
-            term = self.number_at(self.terms, loop.index)
-            place = builder.add(builder.mul(loop.index, length), self.place(self.row))
+        with self.loop(i.type(0), self.n_terms) as (t, _):
+            term, place = self.number_at(self.terms, t), builder.mul(t, length)
+            place = builder.add(place, self.place(i))
             with builder.if_then(self.not_zero(term)):
                 product = builder.fmul(spread(builder, term, self.vector), y)
                 self.store(builder.fadd(self.load(self.totals, place), product), self.totals, place)
@@ -162,6 +168,12 @@ class _StepCode:
 
     def place(self, row):
         return self.builder.add(self.builder.mul(row, self.n_columns), self.column)
+
+    def loop(self, first, last):
+        return cgutils.for_range_slice(self.builder, first, last, first.type(1), first.type)
+
+    def whole_at(self, array, place, kind):
+        return self.context.cast(self.builder, self.number_at(array, place), kind, types.intp)
 
     def number_at(self, array, place):
         return self.builder.load(self.builder.gep(array, [place]))
@@ -183,54 +195,35 @@ class _StepCode:
         self.builder.store(value, pointer, align=self.size)
 
 
-@njit(inline="always")
-def _step_row(matrix, x, out, v, w, factors, totals, terms, sums, i, first, last, chunk):
-    """Take one row's step: tiles of 256 bytes, then what remains in halves.
-
-    256 bytes fill 4 registers of AVX-512, 8 of AVX2, 16 of NEON: enough of them to
-    hide the latency of an addition, and nowhere more than there are.
-    """
-    n_columns, tile, c = x.shape[1], 256 // x.itemsize, 0
-    while c + tile <= n_columns:
-        place = (i, first, last, c, chunk)
-        _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, place, 256)
-        c += tile
-    if c + tile // 2 <= n_columns:
-        place = (i, first, last, c, chunk)
-        _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, place, 128)
-        c += tile // 2
-    if c + tile // 4 <= n_columns:
-        place = (i, first, last, c, chunk)
-        _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, place, 64)
-        c += tile // 4
-    if c + tile // 8 <= n_columns:
-        place = (i, first, last, c, chunk)
-        _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, place, 32)
-        c += tile // 8
-    while c < n_columns:
-        place = (i, first, last, c, chunk)
-        _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, place, 0)
-        c += 1
-
-
 @compile_loop
 def heat_step(indptr, indices, data, x, out, v, w, factors, totals, terms, sums, start, stop):
-    """Take the step of the module's formula in some chunks of rows; ``out`` is ``y``."""
-    for chunk in range(start, stop):
-        sums[chunk] = 0
-        for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, out.shape[0])):
-            _step_row(
-                (indices, data),
-                x,
-                out,
-                v,
-                w,
-                factors,
-                totals,
-                terms,
-                sums,
-                i,
-                indptr[i],
-                indptr[i + 1],
-                chunk,
-            )
+    """Take the step of the module's formula in some chunks of rows; ``out`` is ``y``.
+
+    Some rows at a time, in tiles of 256 bytes of columns, then what remains in halves. 256 bytes
+    fill 4 registers of AVX-512, 8 of AVX2, 16 of NEON: enough of them to hide the latency of
+    an addition, and nowhere more than there are.
+    """
+    matrix, n_columns, tile = (indptr, indices, data), x.shape[1], 256 // x.itemsize
+    sums[start:stop] = 0
+    for i in range(start * CHUNK, min(stop * CHUNK, out.shape[0]), ROWS):
+        chunk, last, c = i // CHUNK, min(i + ROWS, out.shape[0]), 0
+        while c + tile <= n_columns:
+            at = (i, last, c, chunk)
+            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, at, 256)
+            c += tile
+        if c + tile // 2 <= n_columns:
+            at = (i, last, c, chunk)
+            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, at, 128)
+            c += tile // 2
+        if c + tile // 4 <= n_columns:
+            at = (i, last, c, chunk)
+            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, at, 64)
+            c += tile // 4
+        if c + tile // 8 <= n_columns:
+            at = (i, last, c, chunk)
+            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, at, 32)
+            c += tile // 8
+        while c < n_columns:
+            at = (i, last, c, chunk)
+            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, at, 0)
+            c += 1
