@@ -192,7 +192,7 @@ class HeatOperator:
             y, sums = self._compiled_step(block, coefficients, factors, out, totals, terms)
             return y, self._coefficients(sums, y.dtype)
         a, b, g = factors
-        y = self.matrix @ block - self.stationary_part(coefficients)
+        y = self.matrix @ (block - self.stationary_part(coefficients))
         y = a * y if a != 1 else y
         y = y + b * block if b else y
         y = _computed(y - g * out if g else y)
