@@ -1,6 +1,7 @@
 """Large powers from few products: as accurate as the loop, wherever the spectrum lies."""
 
 import math
+import sys
 from dataclasses import dataclass
 
 import dask.array as da
@@ -20,12 +21,13 @@ from heatsketch import (
     sketch_path,
     symmetric_scaling,
 )
-from heatsketch.chebyshev import Interval, Series, chebyshev_sums
+from heatsketch.chebyshev import Interval, Series, chebyshev_sums, lower_end
 from heatsketch.exceptions import SpectrumError
 from heatsketch.heat_operator import Scaled
 from heatsketch.normalization import SCALINGS
 from heatsketch.sketch import _radius, diffuse, power_coefficients
 
+ROOM = sys.modules["heatsketch.sketch"]  # whose name is also that of a function
 COLUMNS = 8
 # Points, epsilon, neighbours. One step of heat hardly moves on the slow ones (the blobs are even
 # two pieces, between which it never flows); on the fast ones lambda_1**1024 is below 1e-8.
@@ -219,6 +221,41 @@ def test_eigenvalues_outside_of_the_interval_make_a_sum_longer_not_wrong(radius)
     assert inside < degree < 300
     # Far outside it is refused.
     assert chebyshev_sums(A, y, series, Interval(-0.9, 0.9), 3e-9)[0] == []
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("normalization", SCALINGS)
+@pytest.mark.parametrize("name", DECAYS)
+def test_the_lower_end_is_below_the_spectrum_but_not_far(name, normalization, dtype):
+    A = operator(name, dtype, normalization)
+    lowest = linalg.eigvalsh(A @ np.eye(A.shape[0]))[0]
+    assert min(lowest, 0) - 0.1 <= lower_end(A) <= min(lowest, 0)
+
+
+def test_an_operator_of_one_point_or_of_two_has_a_lower_end():
+    for K in (np.ones((1, 1)), np.eye(2), np.ones((2, 2)), np.array([[0.0, 1.0], [1.0, 0.0]])):
+        A = heat_operator(K, symmetric_scaling(K))
+        assert -1 <= lower_end(A) <= max(-1, min(0, linalg.eigvalsh(A @ np.eye(len(K)))[0]))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("hidden", [0.0, -0.1, -0.15])
+@pytest.mark.parametrize("name", ["two blobs", "fast kNN"])
+def test_an_eigenvalue_that_hid_from_the_lower_end_does_no_harm(monkeypatch, name, hidden, seed):
+    A = Counting(operator(name))
+    assert lower_end(A) < -0.15
+    monkeypatch.setattr(ROOM, "lower_end", lambda A: hidden)
+    wanted = loop(A.A, block(A, seed), 1024)
+    assert relative_error(diffuse(A, block(A, seed), power=1024), wanted) <= tolerance("float64")
+    honest = Counting(A.A)
+    monkeypatch.undo()
+    diffuse(honest, block(A, seed), power=1024)
+    # At worst one sum in vain, and one on all of [-1, 1], which is sqrt(2) times as long.
+    assert A.count <= 2.5 * honest.count
+    monkeypatch.setattr(ROOM, "lower_end", lambda A: hidden)
+    time = sketch_heat(A, block(A, seed), time=50) * np.sqrt(COLUMNS)
+    wanted = by_eigenvalues(A.A, block(A, seed), lambda x: np.exp(-50 * (1 - x)))
+    assert relative_error(time, wanted) <= tolerance("float64")
 
 
 def test_an_interval_is_never_empty():

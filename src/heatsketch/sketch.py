@@ -216,7 +216,7 @@ def sketch_heat(A: Any, G: Any, *, time: float) -> Any:
            [-0.367879]])
     """
     _check_nonnegative("time", time)
-    return _heat_semigroup(A, G, float(time)) / math.sqrt(G.shape[1])
+    return _heat_semigroup(A, G, float(time), lower_end(A)) / math.sqrt(G.shape[1])
 
 
 def power_coefficients(power: int, low: float = -1.0) -> np.ndarray:
@@ -283,7 +283,7 @@ def _large_powers(A: Any, block: Any, powers: list[int], reached: int) -> dict[i
         interval = Interval(max(low, -high), high)
         start = interval.low / high
         series = [Series(power_coefficients(power - reached, start)) for power in powers]
-        sums, degree, _ = chebyshev_sums(A, block, series, interval, tolerance)
+        sums, degree, growth = chebyshev_sums(A, block, series, interval, tolerance)
         for power, total in zip(powers, sums, strict=False):
             total *= high ** (power - reached)
             found[power] = total
@@ -291,7 +291,9 @@ def _large_powers(A: Any, block: Any, powers: list[int], reached: int) -> dict[i
             reached = powers[len(sums) - 1]
             block = found[reached]
         powers = powers[len(sums) :]
-        if powers:
+        if powers and low > -1 and growth > 2:
+            low = -1.0  # something lies below, or above; only the former can be helped
+        elif powers:
             # Too little is left for a sum, whose error is relative to the block it starts from.
             # Steps have no such trouble; as many as there have been do not cost much more.
             ahead = min(max(degree, reached), powers[0] - reached)
@@ -334,17 +336,18 @@ def _pays(power: int, dtype: Any) -> bool:
 # --- other functions of A ------------------------------------------------------------------
 
 
-def _heat_semigroup(A: Any, block: Any, time: float) -> Any:
-    low = lower_end(A)
+def _heat_semigroup(A: Any, block: Any, time: float, low: float) -> Any:
     degrees = np.arange(40 + int(10 * math.sqrt(time)))  # what lies beyond is below rounding
     coefficients = 2 * ive(degrees, time * (1 - low) / 2)
     coefficients[0] /= 2
-    series, dtype = [Series(coefficients)], np.result_type(A.dtype, block.dtype)
-    sums, *_ = chebyshev_sums(A, block, series, Interval(low, 1.0), tolerance_of(dtype))
+    series, tolerance = [Series(coefficients)], tolerance_of(np.result_type(A.dtype, block.dtype))
+    sums, _, growth = chebyshev_sums(A, block, series, Interval(low, 1.0), tolerance)
     if sums:
         return sums[0]
+    if growth > 2 and low > -1:
+        return _heat_semigroup(A, block, time, -1.0)
     # Half the time decays by half as many digits.
-    return _heat_semigroup(A, _heat_semigroup(A, block, time / 2), time / 2)
+    return _heat_semigroup(A, _heat_semigroup(A, block, time / 2, low), time / 2, low)
 
 
 def _fractional_power(A: Any, block: Any, power: float, *, named: float) -> Any:
