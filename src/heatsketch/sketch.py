@@ -20,7 +20,9 @@ A small power is a loop. A large one is a sum of Chebyshev polynomials,
 
 whose coefficients are those of a random walk of ``p`` steps: few lie beyond
 :math:`\sqrt{p}`, so that about :math:`\sqrt{2 p \log(2 / \mathrm{tol})}` products do for ``p``.
-The heat semigroup :math:`e^{-t (I - A)}` and powers that are not whole have such sums too.
+Where the spectrum begins above -1 the argument is mapped from a shorter interval, the walk stays
+where it is now and then, and up to 30 % fewer products do. The heat semigroup
+:math:`e^{-t (I - A)}` and powers that are not whole have such sums too.
 
 Their error is kept small against what they find; see :mod:`heatsketch.chebyshev`.
 """
