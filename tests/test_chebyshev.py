@@ -149,7 +149,10 @@ def test_a_slow_decay_needs_few_products(name, power, most, seed):
     A = Counting(operator(name))
     Y = diffuse(A, block(A, seed), power=power)
     assert A.count <= most
-    assert worst_pair(Y, loop(A.A, block(A, seed), power)) <= 1e-5
+    # Within a piece distances are thousands of times smaller than between pieces, to which
+    # the error is relative.
+    worst = 1e-5 if name == "two blobs" else 1e-7
+    assert worst_pair(Y, loop(A.A, block(A, seed), power)) <= worst
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
