@@ -61,7 +61,7 @@ def test_a_sketch_of_dask_blocks_is_the_sketch(normalization, make, seed, rows_p
     K_dask = DaskRowBlocks(K, rows_per_block)
     A_dask = heat_operator(K_dask, SCALINGS[normalization](K_dask))
     Y = sketch(A_dask, dask_block(make, 60, 8, rows_per_block, seed), power=5)
-    assert isinstance(A_dask.left, da.Array)
+    assert isinstance(A_dask.s, da.Array)
     assert isinstance(Y, da.Array)
     np.testing.assert_allclose(Y.compute(), wanted, rtol=1e-12, atol=1e-13)
 

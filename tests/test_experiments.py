@@ -95,7 +95,7 @@ def test_the_catalogue_is_the_papers():
 def test_samples_are_shared_and_trials_differ():
     X, operators, block_seed = sample("circle", 3, seed=0)
     assert set(operators) == {"symmetric", "bistochastic"}
-    assert operators["symmetric"].K is operators["bistochastic"].K
+    assert operators["symmetric"].matrix.K is operators["bistochastic"].matrix.K
     other, _, other_seed = sample("circle", 4, seed=0)
     assert abs(X - other).max() > 0.1
     assert block_seed != other_seed

@@ -1,72 +1,223 @@
-"""Products: the same bits from one thread of scipy and from all cores."""
+"""Steps and products: the same bits from scipy, from numpy's formula, and from all cores."""
 
 import sys
 
 import numpy as np
 import pytest
-from registry import SEEDS, cloud
+from registry import SEEDS, affinity, circle, cloud
 from scipy import sparse
 
-from heatsketch import HeatSketch, gaussian_block
-from heatsketch.heat_operator import multiply
+from heatsketch import HeatOperator, HeatSketch, gaussian_block, heat_operator, sketch
+from heatsketch.compiled.products import CHUNK
+from heatsketch.heat_operator import Scaled, heat_rows
+from heatsketch.normalization import SCALINGS
+from heatsketch.sketch import diffuse
 
 ROOM = sys.modules["heatsketch.heat_operator"]  # whose name is also that of a function
+N = 2 * CHUNK + 333
+RECURRENCES = {"plain": (1.0, 0.0, 0.0), "first": (1.7, -0.4, 0.0), "later": (2.9, -0.8, 1.0)}
 
 
-@pytest.fixture
-def always_parallel(monkeypatch):
-    monkeypatch.setattr(ROOM, "MANY_PRODUCTS", 0)
-
-
-def random_matrix(dtype, index, seed, n=333):
+def random_operator(dtype=np.float64, index=np.int32, seed=0, n=N):
+    """A matrix that is no heat operator at all, with rows of different lengths."""
     rng = np.random.default_rng(seed)
-    K = sparse.random_array((n, n), density=0.05, rng=rng, dtype=np.float64).tocsr().astype(dtype)
-    K.data -= dtype(0.3)
+    matrix = sparse.random_array((n, n), density=10 / n, rng=rng).tocsr().astype(dtype)
+    matrix.data -= dtype(0.3)
+    matrix.indices, matrix.indptr = matrix.indices.astype(index), matrix.indptr.astype(index)
+    return HeatOperator(matrix, np.ones(n), rng.uniform(0.5, 2, n).astype(dtype))
+
+
+def blocks(A, n_columns, seed=0):
+    """Three blocks, and two totals."""
+    return gaussian_block(5 * A.shape[0], n_columns, seed=seed, dtype=A.dtype).reshape(
+        5, A.shape[0], n_columns
+    )
+
+
+def written_out(A, x, w, z, factors):
+    """The formula of a step, by scipy and numpy."""
+    a, b, g = (A.dtype.type(factor) for factor in factors)
+    y = a * (A.matrix @ x - A.stationary[:, np.newaxis] * w) + b * x
+    return y - g * z if g else y
+
+
+# --- values --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("normalization", SCALINGS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_weights_in_the_values_or_around_the_products_are_the_same(seed, normalization, dtype):
+    K = affinity(cloud(300, seed=seed), 1.0, 10).astype(dtype)
+    scaling = SCALINGS[normalization](K)
+    A, apart = heat_operator(K, scaling), heat_operator(K.tocsc(), scaling)
+    assert sparse.issparse(A.matrix)
+    assert isinstance(apart.matrix, Scaled)
+    G = gaussian_block(300, 5, seed=seed, dtype=dtype)
+    atol = 20 * np.finfo(dtype).eps * abs(G).max()  # a row has some 15 entries that sum to one
+    np.testing.assert_allclose(A @ G, apart @ G, rtol=0, atol=atol)
+    assert abs(A.matrix - A.matrix.T).max() == 0
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_affinity_is_left_alone_and_its_indices_are_shared(dtype, index):
+    K = affinity(cloud(300), 1.0, 10).astype(dtype)
     K.indices, K.indptr = K.indices.astype(index), K.indptr.astype(index)
-    return K
+    values = K.data.copy()
+    A = heat_operator(K, SCALINGS["symmetric"](K))
+    np.testing.assert_array_equal(K.data, values)
+    assert np.shares_memory(A.matrix.indices, K.indices)
+    assert A.matrix.dtype == dtype
+    assert A.matrix.indices.dtype == index
+
+
+def test_weights_whose_product_is_no_float32_are_multiplied_in():
+    K = sparse.csr_array(1e-30 * affinity(circle(50), 0.1, 5)).astype(np.float32)
+    A = heat_operator(K, SCALINGS["bistochastic"](K))
+    assert A.dtype == np.float32
+    np.testing.assert_allclose(A @ np.ones((50, 1), np.float32), 1, rtol=1e-5)
+
+
+def test_no_rows_have_no_products():
+    K = affinity(cloud(40), 1.0, 8)
+    scaling = SCALINGS["symmetric"](K)
+    rows = heat_rows(K[:0], scaling, heat_operator(K, scaling))
+    assert (rows @ gaussian_block(40, 3, seed=0)).shape == (0, 3)
+
+
+# --- steps ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_columns", [1, 2, 3, 8, 15, 16, 31, 32, 64, 65, 100, 128])
-def test_products_from_all_cores_are_scipys_bit_for_bit(
-    always_parallel, n_columns, dtype, index, seed
-):
-    K = random_matrix(dtype, index, seed)
-    block = gaussian_block(333, n_columns, seed=seed, dtype=dtype)
-    found = multiply(K, block)
+def test_products_are_scipys_bit_for_bit(n_columns, dtype, index, seed):
+    A = random_operator(dtype, index, seed)
+    x = gaussian_block(N, n_columns, seed=seed, dtype=dtype)
+    found = A @ x
     assert found.dtype == dtype
-    np.testing.assert_array_equal(found, K @ block)
+    np.testing.assert_array_equal(found, A.matrix @ x)
 
 
-@pytest.mark.parametrize("cores", [1, 2, 7])
-def test_the_number_of_cores_does_not_matter(always_parallel, monkeypatch, cores):
-    K = random_matrix(np.float32, np.int32, 0)
-    block = gaussian_block(333, 32, seed=0, dtype=np.float32)
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_columns", [1, 37, 128])
+@pytest.mark.parametrize("recurrence", RECURRENCES)
+def test_a_step_is_its_formula_bit_for_bit(recurrence, n_columns, dtype, seed):
+    A, factors = random_operator(dtype, seed=seed), RECURRENCES[recurrence]
+    x, z, _, *totals = blocks(A, n_columns, seed)
+    totals, terms, w = np.array(totals), [0.3, 0.7], A.stationary_coefficients(x)
+    wanted = written_out(A, x, w, z, factors)
+    sums = totals + np.array(terms, dtype)[:, np.newaxis, np.newaxis] * wanted
+    given = x.copy()
+    y, following = A.step(x, w, factors=factors, out=z, totals=totals, terms=terms)
+    assert y is z
+    np.testing.assert_array_equal(y, wanted)
+    np.testing.assert_array_equal(totals, sums)
+    np.testing.assert_array_equal(x, given)
+    np.testing.assert_array_equal(following, A.stationary_coefficients(y), strict=True)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("form", [sparse.csc_array, sparse.csr_array.toarray])
+@pytest.mark.parametrize("recurrence", RECURRENCES)
+def test_a_step_of_any_other_affinity_is_the_same(recurrence, form, seed):
+    K = affinity(cloud(300, seed=seed), 1.0, 10)
+    scaling, factors = SCALINGS["symmetric"](K), RECURRENCES[recurrence]
+    A, other = heat_operator(K, scaling), heat_operator(form(K), scaling)
+    x, z, *totals = blocks(A, 4, seed)
+    w, totals, others, terms = A.stationary_coefficients(x), np.array(totals), totals, [0.3, 0, 0.7]
+    found, v_found = other.step(x, w, factors=factors, out=z, totals=others, terms=terms)
+    wanted, v_wanted = A.step(x, w, factors=factors, out=z, totals=totals, terms=terms)
+    atol = 50 * np.finfo(np.float64).eps * abs(x).max()  # some 15 entries, and the terms above
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=atol)
+    np.testing.assert_allclose(others, totals, rtol=0, atol=atol)
+    np.testing.assert_allclose(v_found, v_wanted, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_memory_held_before_does_not_matter(dtype):
+    A = random_operator(dtype)
+    x = gaussian_block(N, 5, seed=0, dtype=dtype)
+    w = A.stationary_coefficients(x)
+    np.testing.assert_array_equal(
+        A.step(x, w, out=np.full_like(x, np.nan))[0], A.step(x, w)[0], strict=True
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_stationary_coefficients_are_the_projection(seed, dtype):
+    A = random_operator(dtype, seed=seed)
+    x, v = gaussian_block(N, 9, seed=seed, dtype=dtype), A.stationary.astype(np.float64)
+    wanted = v @ x.astype(np.float64) / (v @ v)
+    found = A.stationary_coefficients(x)
+    assert found.dtype == dtype
+    scale = abs(x).max() / np.linalg.norm(v)
+    np.testing.assert_allclose(found, wanted, rtol=np.finfo(dtype).eps, atol=1e-14 * scale)
+    np.testing.assert_array_equal(found[:1], A.stationary_coefficients(x[:, :1]))
+    left = A.stationary_coefficients(A.deflate(x))
+    assert abs(left).max() <= np.finfo(dtype).eps * abs(x).max()
+
+
+# --- threads -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("cores", "pieces"), [(1, 64), (2, 64), (7, 64), (2, 1), (2, 2), (1, 3)])
+def test_neither_cores_nor_cuts_change_a_bit(monkeypatch, cores, pieces, dtype):
+    n = 5 * CHUNK + 1
+    A = random_operator(dtype, n=n)
+    G = gaussian_block(n, 33, seed=0, dtype=dtype)
+    A.matrix.data /= 10  # so that powers stay finite
+    wanted = A @ G, A.stationary_coefficients(G), diffuse(A, G, power=3), A.deflate(G)
     monkeypatch.setattr("os.cpu_count", lambda: cores)
-    np.testing.assert_array_equal(multiply(K, block), K @ block)
+    monkeypatch.setattr(ROOM, "PIECES", pieces)
+    found = A @ G, A.stationary_coefficients(G), diffuse(A, G, power=3), A.deflate(G)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other, strict=True)
 
 
+@pytest.mark.parametrize("power", [5, 300])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_an_embedding_is_the_same_from_all_cores(monkeypatch, dtype):
-    X = cloud(300).astype(dtype)
-    model = HeatSketch(32, n_neighbors=10, power=5)
+def test_an_embedding_is_the_same_from_all_cores(monkeypatch, dtype, power):
+    X = circle(3 * CHUNK).astype(dtype)
+    model = HeatSketch(4, n_neighbors=10, power=power)
     plain = model.fit_transform(X)
-    monkeypatch.setattr(ROOM, "MANY_PRODUCTS", 0)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
     np.testing.assert_array_equal(model.fit_transform(X), plain)
     np.testing.assert_array_equal(model.transform(X[::3]), plain[::3])
+
+
+@pytest.mark.parametrize("power", [1, 2, 3, 300])
+def test_the_block_given_is_left_as_it_is(power):
+    K = affinity(circle(200), 0.0005, 8)
+    A = heat_operator(K, SCALINGS["symmetric"](K))
+    G = gaussian_block(200, 4, seed=0)
+    given = G.copy()
+    Y = sketch(A, G, power=power)
+    np.testing.assert_array_equal(G, given)
+    assert not np.shares_memory(Y, G)
+
+
+def test_working_memory_starts_with_a_cache_line():
+    for rows in range(1, 9):
+        block = ROOM._aligned((rows, 3), np.dtype(np.float32))
+        assert block.ctypes.data % 64 == 0
+        assert block.shape == (rows, 3)
 
 
 @pytest.mark.parametrize(
     "block",
     [
-        np.asfortranarray(gaussian_block(333, 4, seed=0)),
-        gaussian_block(333, 4, seed=0, dtype=np.float32),
-        gaussian_block(333, 8, seed=0)[:, ::2],
+        np.asfortranarray(gaussian_block(N, 4, seed=0)),
+        gaussian_block(N, 4, seed=0, dtype=np.float32),
+        gaussian_block(N, 8, seed=0)[:, ::2],
     ],
     ids=["columns first", "another dtype", "strided"],
 )
-def test_other_blocks_are_left_to_scipy(always_parallel, block):
-    K = random_matrix(np.float64, np.int32, 0)
-    np.testing.assert_array_equal(multiply(K, block), K @ block)
+def test_other_blocks_are_left_to_scipy(block):
+    A = random_operator()
+    np.testing.assert_array_equal(A @ block, A.matrix @ block)

@@ -11,17 +11,19 @@ rounding is not.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import eigh_tridiagonal
 
 __all__ = [
     "Interval",
     "Series",
     "chebyshev_sums",
+    "cut_of",
     "frobenius_norm",
+    "lower_end",
     "machine_epsilon",
     "ratio",
     "tolerance_of",
@@ -29,14 +31,14 @@ __all__ = [
 
 # After so many products, and whenever half as many have been added, a sum is looked at.
 FIRST_LOOK = 32
+LANCZOS_STEPS = 20
 
 
-@dataclass(frozen=True)
-class Interval:
-    """Where the spectrum should lie: ``centre - radius`` to ``centre + radius``."""
+class Interval(NamedTuple):
+    """Where the spectrum should lie."""
 
-    centre: float
-    radius: float
+    low: float
+    high: float
 
 
 class Series:
@@ -48,17 +50,50 @@ class Series:
         tails = np.cumsum(np.abs(coefficients[:0:-1]))[::-1]
         self.tails = np.append(tails, 0.0) + beyond
 
-    def add_term(self, total: Any, degree: int, vector: Any) -> Any:
-        """Add the term of a degree to a sum."""
-        # Every other coefficient of a whole power is zero.
-        if degree < len(self.coefficients) and self.coefficients[degree]:
-            return total + self.coefficients[degree] * vector
-        return total
+    def __getitem__(self, degree: int) -> float:
+        """Return the coefficient of a degree."""
+        return self.coefficients[degree] if degree < len(self.coefficients) else 0.0
 
     def degree(self, tolerance: float) -> float:
         """Return the least degree whose tail is within a tolerance; infinity if none is."""
         within = np.flatnonzero(self.tails <= tolerance)
         return int(within[0]) if len(within) else math.inf
+
+
+class _Recurrence:
+    """The last two Chebyshev vectors of a block, and the sums over all so far."""
+
+    def __init__(self, A: Any, block: Any, interval: Interval, series: list[Series]) -> None:
+        self.A, self.series, self.degree = A, series, 0
+        # The interval is mapped to [-1, 1] by x -> slope x + shift.
+        self.slope = 2 / (interval.high - interval.low)
+        self.shift = -self.slope * (interval.high + interval.low) / 2
+        self.totals = _multiples(block, [s[0] for s in series])
+        self.previous, self.coefficients = block, A.stationary_coefficients(block)
+        self.current = self._next(block, (self.slope, self.shift, 0.0), out=None)
+
+    def advance(self, degree: int) -> None:
+        """Go on to a degree, each vector in the memory of the last but one."""
+        factors = 2 * self.slope, 2 * self.shift, 1.0
+        while self.degree < degree:
+            following = self._next(self.current, factors, out=self.previous)
+            self.previous, self.current = self.current, following
+
+    def keep(self, count: int) -> None:
+        """Leave off all sums but the first ones."""
+        self.series, self.totals = self.series[:count], self.totals[:count]
+
+    def _next(self, block: Any, factors: tuple[float, float, float], *, out: Any) -> Any:
+        self.degree += 1
+        following, self.coefficients = self.A.step(
+            block,
+            self.coefficients,
+            factors=factors,
+            out=out,
+            totals=self.totals,
+            terms=[s[self.degree] for s in self.series],
+        )
+        return following
 
 
 def chebyshev_sums(
@@ -73,38 +108,55 @@ def chebyshev_sums(
     block = A.deflate(block)
     size, rounding = frobenius_norm(block), machine_epsilon(block.dtype)
     cut = min(tolerance, cut_of(block.dtype))
-    previous, current, degree, growth = block, _mapped(A, block, interval), 1, 1.0
-    sums = [s.add_term(s.coefficients[0] * block, 1, current) for s in series]
+    vectors, growth = _Recurrence(A, block, interval, series), 1.0
     wanted = max(1, *(s.degree(cut) for s in series))
-    while series:
-        look = min(wanted, max(FIRST_LOOK, 3 * degree // 2))
-        while degree < look:
-            previous, current = current, _chebyshev_step(A, current, previous, interval)
-            degree += 1
-            sums = [s.add_term(t, degree, current) for s, t in zip(series, sums, strict=True)]
-        growth = max(1.0, ratio(frobenius_norm(current), size))
+    while vectors.series:
+        vectors.advance(int(min(wanted, max(FIRST_LOOK, 3 * vectors.degree // 2))))
+        growth = max(1.0, ratio(frobenius_norm(vectors.current), size))
         degrees = []
-        for s, total in zip(series, sums, strict=True):
+        for s, total in zip(vectors.series, vectors.totals, strict=True):
             # Rounding and what is cut off are relative to the vectors, the tolerance to the sum.
             found = ratio(frobenius_norm(total), size * growth)
-            affordable = rounding * math.sqrt(degree) <= tolerance * found
+            affordable = rounding * math.sqrt(vectors.degree) <= tolerance * found
             degrees.append(s.degree(cut * found) if affordable else math.inf)
         accurate = len(list(takewhile(math.isfinite, degrees)))
-        series, sums = series[:accurate], sums[:accurate]
+        vectors.keep(accurate)
         wanted = max(degrees[:accurate], default=0)
-        if wanted <= degree:
+        if wanted <= vectors.degree:
             break
-    return sums, degree, growth
+    return list(vectors.totals), vectors.degree, growth
 
 
-def _mapped(A: Any, block: Any, interval: Interval) -> Any:
-    """Apply ``A``, shifted and scaled so that the interval becomes [-1, 1]."""
-    return (A @ A.deflate(block) - interval.centre * block) / interval.radius
+def _multiples(block: Any, factors: list[float]) -> Any:
+    """Return a multiple of a block for each factor: one array, or a list of lazy ones."""
+    if isinstance(block, np.ndarray):
+        return np.multiply.outer(np.array(factors, block.dtype), block)
+    return [factor * block for factor in factors]
 
 
-def _chebyshev_step(A: Any, current: Any, previous: Any, interval: Interval) -> Any:
-    """Return the next vector: ``T_{j+1}(x) = 2 x T_j(x) - T_{j-1}(x)``."""
-    return 2 * _mapped(A, current, interval) - previous
+def lower_end(A: Any) -> float:
+    """Return where the spectrum of ``A`` begins, or somewhat below.
+
+    The shorter the interval, the shorter the sums. These are a few steps of Lanczos on one
+    column; the least eigenvalue may hide from it, but not from a sum, whose vectors then grow.
+    """
+    if not isinstance(A.stationary, np.ndarray):
+        return -1.0
+    current = np.random.default_rng(0).standard_normal(A.shape[0]).astype(A.dtype)
+    current /= np.linalg.norm(current)
+    previous, diagonal, side = np.zeros_like(current), [], [0.0]
+    for _ in range(min(LANCZOS_STEPS, A.shape[0])):
+        following = A @ current - side[-1] * previous
+        diagonal.append(float(current @ following))
+        following -= diagonal[-1] * current
+        side.append(float(np.linalg.norm(following)))
+        if side[-1] < 1e-3:
+            break
+        previous, current = current, following / side[-1]
+    values, vectors = eigh_tridiagonal(diagonal, side[1:-1])
+    # An eigenvalue lies within the residual of each Ritz value.
+    low = values[0] - 2 * abs(side[-1] * vectors[-1, 0]) - 0.01
+    return float(min(max(low, -1.0), 0.0))
 
 
 def tolerance_of(dtype: Any) -> float:
@@ -113,8 +165,12 @@ def tolerance_of(dtype: Any) -> float:
 
 
 def cut_of(dtype: Any) -> float:
-    """Relative error from what is cut off: what 200 products leave of ``x^1024``, or rounding."""
-    return max(3e-9, 8 * machine_epsilon(dtype))
+    """Relative error from what is cut off, or rounding where that is more.
+
+    Pairs of points may be thousands of times closer than the block is large, above all within
+    the pieces of a graph that falls apart; this leaves their distances 5 digits.
+    """
+    return max(3e-11, 8 * machine_epsilon(dtype))
 
 
 def machine_epsilon(dtype: Any) -> float:
@@ -124,8 +180,13 @@ def machine_epsilon(dtype: Any) -> float:
 
 def frobenius_norm(block: Any) -> float:
     """Frobenius norm, computed now; scaled, since float32 has no squares of 1e-28."""
-    largest = float(np.max(np.abs(block)))
-    return largest * math.sqrt(float(np.sum((block / largest) ** 2))) if largest > 0 else 0.0
+    largest = max(float(np.max(block)), -float(np.min(block)))
+    if not largest > 0:
+        return 0.0
+    # By pieces, so that there is never a second block.
+    rows = 4096 if isinstance(block, np.ndarray) else len(block)
+    pieces = (block[start : start + rows] for start in range(0, len(block), rows))
+    return largest * math.sqrt(sum(float(np.sum((piece / largest) ** 2)) for piece in pieces))
 
 
 def ratio(length: float, other: float) -> float:

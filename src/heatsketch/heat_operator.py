@@ -2,25 +2,28 @@ r"""The heat operator ``A``, known by what it does to a block.
 
 .. math:: A = \mathrm{diag}(s) \, K \, \mathrm{diag}(s)
 
-It is never formed: the affinity answers ``K @ block``, and whatever answers that, on
-whatever machine, is an engine. The rows of new points have the same shape,
+The affinity answers ``K @ block``, and whatever answers that, on whatever machine, is an engine;
+``A`` is then never formed. Only where the affinity is a CSR matrix in memory are the weights
+multiplied into its values, once. The rows of new points have the same shape,
 :math:`\mathrm{diag}(s_{new}) \, K_{new} \, \mathrm{diag}(s)`, and so are the same class.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
-__all__ = ["HeatOperator", "SupportsMatmul", "heat_operator", "heat_rows", "multiply"]
+__all__ = ["HeatOperator", "Scaled", "SupportsMatmul", "heat_operator", "heat_rows"]
 
-# From so many multiplications on, threads gain more than they cost, compilation included.
-MANY_PRODUCTS = 20_000_000
+# Many more pieces of work than threads: rows differ in length.
+PIECES = 64
 
 
 class SupportsMatmul(Protocol):
@@ -39,15 +42,49 @@ class SupportsMatmul(Protocol):
 
 
 @dataclass(frozen=True)
+class Scaled:
+    """``diag(left) K diag(right)``, where ``K`` is known by its products only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.heat_operator import Scaled
+    >>> Scaled(np.ones((2, 2)), np.array([1.0, 2.0]), np.array([3.0, 4.0])) @ np.eye(2)
+    array([[3., 4.],
+           [6., 8.]])
+    """
+
+    K: Any
+    left: Any
+    right: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return self.K.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of the products, which are floats even if the affinities are whole."""
+        return self.left.dtype
+
+    def __matmul__(self, block: Any) -> Any:
+        """Multiply a vector, or a block of column vectors."""
+        if block.ndim == 1:
+            return self.left * (self.K @ (self.right * block))
+        return self.left[:, np.newaxis] * (self.K @ (self.right[:, np.newaxis] * block))
+
+
+@dataclass(frozen=True)
 class HeatOperator:
-    r"""``A = diag(left) K diag(right)``.
+    r"""``A = diag(s_rows) K diag(s)``.
 
     Attributes
     ----------
-    K : anything that answers ``K @ block``
-        The affinity.
-    left, right : arrays
-        Weights of rows and columns; the same for training points.
+    matrix : CSR array or Scaled
+        What multiplies: weights and affinities in one.
+    s : array
+        Weights of the columns, which are training points.
     stationary : array
         The eigenvector of eigenvalue one (for new rows, its extension), of any length.
 
@@ -65,30 +102,32 @@ class HeatOperator:
            [-1.]])
     """
 
-    K: Any
-    left: Any
-    right: Any
+    matrix: Any
+    s: Any
     stationary: Any
 
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and columns."""
-        return self.K.shape
+        return self.matrix.shape
 
     @property
     def dtype(self) -> np.dtype:
-        """The precision of the products, which are floats even if the affinities are whole."""
-        return self.left.dtype
+        """The precision of the products."""
+        return self.matrix.dtype
 
     def __matmul__(self, block: Any) -> Any:
         """Multiply a vector, or a block of column vectors."""
-        if block.ndim == 1:
-            return self.left * (self.K @ (self.right * block))
-        return self.left[:, np.newaxis] * multiply(self.K, self.right[:, np.newaxis] * block)
+        if not self._is_compiled_for(block):
+            return self.matrix @ block
+        return self._compiled_step(block, np.zeros(block.shape[1], block.dtype))[0]
 
     def stationary_coefficients(self, block: Any) -> Any:
         """Return how much of the stationary direction each column of a block holds."""
-        return (self.stationary @ block) / (self.stationary @ self.stationary)
+        if not (isinstance(block, np.ndarray) and isinstance(self.stationary, np.ndarray)):
+            return (self.stationary @ block) / self._squared_length
+        # BLAS would do, but for bits that depend on the number of threads.
+        return self._coefficients(_chunk_sums(self.stationary, block), block.dtype)
 
     def stationary_part(self, coefficients: Any) -> Any:
         """Return the block that consists of the stationary direction alone."""
@@ -100,7 +139,114 @@ class HeatOperator:
         Its eigenvalue is one while all others decay, so that after some hundred products
         nothing else would be left in floating point.
         """
-        return block - self.stationary_part(self.stationary_coefficients(block))
+        part = self.stationary_part(self.stationary_coefficients(block))
+        return np.subtract(block, part, out=part if isinstance(part, np.ndarray) else None)
+
+    def step(
+        self,
+        block: Any,
+        coefficients: Any,
+        *,
+        factors: tuple[float, float, float] = (1.0, 0.0, 0.0),
+        out: Any = None,
+        totals: Any = (),
+        terms: Sequence[float] = (),
+    ) -> tuple[Any, Any]:
+        r"""Step on in a recurrence, without the stationary direction ``v``.
+
+        .. math:: y = a A (x - v w) + b x - g z = a (A x - v w) + b x - g z
+
+        Parameters
+        ----------
+        block : array of shape (n, k)
+            The block ``x``.
+        coefficients : array of shape (k,)
+            Its stationary coefficients ``w``, which are those that the last step returned.
+        factors : tuple of float, default=(1.0, 0.0, 0.0)
+            ``a``, ``b`` and ``g``.
+        out : array of shape (n, k), optional
+            The block ``z``, whose memory may be taken for ``y``.
+        totals : list or array of blocks
+            To each, its multiple of ``y`` is added in place.
+        terms : sequence of float
+            Those multiples.
+
+        Returns
+        -------
+        y : array of shape (n, k)
+        coefficients : array of shape (k,)
+            The stationary coefficients of ``y``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from heatsketch import heat_operator, symmetric_scaling
+        >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+        >>> A = heat_operator(K, symmetric_scaling(K))
+        >>> x = np.array([[3.0], [1.0]])
+        >>> y, _ = A.step(x, A.stationary_coefficients(x))
+        >>> bool(np.allclose(y, A @ A.deflate(x)))
+        True
+        """
+        if self._is_compiled_for(block):
+            y, sums = self._compiled_step(block, coefficients, factors, out, totals, terms)
+            return y, self._coefficients(sums, y.dtype)
+        a, b, g = factors
+        y = self.matrix @ (block - self.stationary_part(coefficients))
+        y = a * y if a != 1 else y
+        y = y + b * block if b else y
+        y = _computed(y - g * out if g else y)
+        for place, term in enumerate(terms):
+            if term:
+                totals[place] = _computed(totals[place] + term * y)
+        return y, self.stationary_coefficients(y)
+
+    def _is_compiled_for(self, block: Any) -> bool:
+        return (
+            isinstance(block, np.ndarray)
+            and block.ndim == 2
+            and block.flags.c_contiguous
+            and sparse.issparse(self.matrix)
+            and self.matrix.dtype == block.dtype
+        )
+
+    def _compiled_step(
+        self,
+        block: Any,
+        w: Any,
+        factors: Any = (1, 0, 0),
+        out: Any = None,
+        totals: Any = (),
+        terms: Any = (),
+    ) -> tuple[Any, Any]:
+        """Do it in one pass over memory, and return the block and its sums over chunks of rows."""
+        from heatsketch.compiled import products  # numba is loaded when first needed
+
+        matrix, shape, dtype = self.matrix, (self.shape[0], block.shape[1]), block.dtype
+        if out is None:
+            out = _aligned(shape, dtype)
+        if not len(terms):
+            totals = np.empty((0, *shape), dtype)
+        sums = np.empty((_n_chunks(out), shape[1]))
+        recurrence = w, np.array(factors, dtype), totals, np.array(terms, dtype), sums
+        arrays = matrix.indptr, matrix.indices, matrix.data, block, out, self.stationary
+
+        def work(start: int, stop: int) -> None:
+            products.heat_step(*arrays, *recurrence, start, stop)
+
+        _from_all_cores(work, len(sums))
+        return out, sums
+
+    def _coefficients(self, sums: np.ndarray, dtype: Any) -> np.ndarray:
+        """Return coefficients from the sums over chunks, added one after another."""
+        return (np.cumsum(sums, axis=0)[-1] / self._squared_length).astype(dtype)
+
+    @cached_property
+    def _squared_length(self) -> Any:
+        v = self.stationary
+        if not isinstance(v, np.ndarray):
+            return v @ v
+        return np.cumsum(_chunk_sums(v, v[:, np.newaxis]))[-1]
 
 
 def heat_operator(K: Any, scaling: Any) -> HeatOperator:
@@ -125,8 +271,8 @@ def heat_operator(K: Any, scaling: Any) -> HeatOperator:
     >>> heat_operator(K, bistochastic_scaling(K)) @ np.ones(2)
     array([1., 1.])
     """
-    s, stationary = _in_precision_of(K, scaling(K))
-    return HeatOperator(K, s, s, stationary)
+    s, stationary = scaling(K)
+    return _scaled(K, s, s, stationary)
 
 
 def heat_rows(K_new: Any, scaling: Any, A: HeatOperator) -> HeatOperator:
@@ -158,39 +304,67 @@ def heat_rows(K_new: Any, scaling: Any, A: HeatOperator) -> HeatOperator:
     >>> heat_rows(K[:1], scaling, A) @ np.eye(2)
     array([[0.66666667, 0.33333333]])
     """
-    s, stationary = _in_precision_of(K_new, scaling(K_new))
-    return HeatOperator(K_new, s, A.right, stationary)
+    s, stationary = scaling(K_new)
+    return _scaled(K_new, s, A.s, stationary)
 
 
-def multiply(K: Any, block: Any) -> Any:
-    """Return ``K @ block``; for a large CSR matrix the same bits, from all cores.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.heat_operator import multiply
-    >>> multiply(np.eye(2), np.ones((2, 1)))
-    array([[1.],
-           [1.]])
-    """
-    large = sparse.issparse(K) and K.format == "csr" and K.nnz * block.shape[1] >= MANY_PRODUCTS
-    if not large or K.dtype != block.dtype or not block.flags.c_contiguous:
-        return K @ block
-    from heatsketch.compiled import products  # numba is loaded when first needed
-
-    out = np.empty((K.shape[0], block.shape[1]), block.dtype)
-    # Many more pieces than threads: rows differ in length.
-    cuts = np.linspace(0, K.shape[0], 64 + 1).astype(np.intp)
-
-    def fill(start: int, stop: int) -> None:
-        products.sparse_product(K.indptr, K.indices, K.data, block, out, start, stop)
-
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        list(threads.map(fill, cuts[:-1], cuts[1:]))
-    return out
-
-
-def _in_precision_of(K: Any, weights: Any) -> tuple[Any, Any]:
-    """Round the float64 weights once, so that float32 products stay float32."""
+def _scaled(K: Any, left: Any, right: Any, stationary: Any) -> HeatOperator:
+    """Multiply the float64 weights into the values, or round them to go around the products."""
     dtype = K.dtype if K.dtype.kind == "f" else np.float64
-    return weights.s.astype(dtype), weights.stationary.astype(dtype)
+    stationary = stationary.astype(dtype)
+    if not (sparse.issparse(K) and K.format == "csr" and K.dtype in (np.float32, np.float64)):
+        return HeatOperator(Scaled(K, left.astype(dtype), right.astype(dtype)), right, stationary)
+    from heatsketch.compiled import products
+
+    # A loop, since numpy would make several arrays as long as the values.
+    values = np.empty_like(K.data)
+
+    def work(start: int, stop: int) -> None:
+        products.scaled_values(K.indptr, K.indices, K.data, left, right, values, start, stop)
+
+    _from_all_cores(work, _n_chunks(K))
+    matrix = sparse.csr_array((values, K.indices, K.indptr), shape=K.shape)
+    return HeatOperator(matrix, right, stationary)
+
+
+def _chunk_sums(v: np.ndarray, block: np.ndarray) -> np.ndarray:
+    """Return ``v @ block`` over each chunk of rows, in float64."""
+    from heatsketch.compiled import products
+
+    block = np.ascontiguousarray(block)
+    sums = np.empty((_n_chunks(block), block.shape[1]))
+
+    def work(start: int, stop: int) -> None:
+        products.stationary_sums(v, block, sums, start, stop)
+
+    _from_all_cores(work, len(sums))
+    return sums
+
+
+def _n_chunks(rows: Any) -> int:
+    from heatsketch.compiled import products
+
+    return -(-rows.shape[0] // products.CHUNK)
+
+
+def _from_all_cores(work: Callable[[int, int], None], n_chunks: int) -> None:
+    """Call ``work(start, stop)`` until all chunks are done."""
+    if n_chunks <= 1:
+        return work(0, n_chunks)
+    cuts = np.linspace(0, n_chunks, min(n_chunks, PIECES) + 1).astype(np.intp).tolist()
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        list(threads.map(work, cuts[:-1], cuts[1:]))
+    return None
+
+
+def _aligned(shape: tuple[int, int], dtype: Any) -> np.ndarray:
+    """Return an empty block that starts where a cache line does: rows then straddle fewer."""
+    line, size = 64, shape[0] * shape[1] * dtype.itemsize
+    memory = np.empty(size + line, np.uint8)
+    start = -memory.ctypes.data % line
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def _computed(block: Any) -> Any:
+    """Return a lazy block as one that is being computed: no step is then done twice."""
+    return getattr(block, "persist", lambda: block)()

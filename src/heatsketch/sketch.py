@@ -20,7 +20,9 @@ A small power is a loop. A large one is a sum of Chebyshev polynomials,
 
 whose coefficients are those of a random walk of ``p`` steps: few lie beyond
 :math:`\sqrt{p}`, so that about :math:`\sqrt{2 p \log(2 / \mathrm{tol})}` products do for ``p``.
-The heat semigroup :math:`e^{-t (I - A)}` and powers that are not whole have such sums too.
+Where the spectrum begins above -1 the argument is mapped from a shorter interval, the walk stays
+where it is now and then, and up to 30 % fewer products do. The heat semigroup
+:math:`e^{-t (I - A)}` and powers that are not whole have such sums too.
 
 Their error is kept small against what they find; see :mod:`heatsketch.chebyshev`.
 """
@@ -41,6 +43,7 @@ from heatsketch.chebyshev import (
     chebyshev_sums,
     cut_of,
     frobenius_norm,
+    lower_end,
     machine_epsilon,
     ratio,
     tolerance_of,
@@ -62,7 +65,7 @@ def diffuse(A: Any, block: Any, *, power: float) -> Any:
     ----------
     A : HeatOperator
     block : array of shape (n, k)
-        Left as it is if ``power`` is zero.
+        Left as it is.
     power : int or float
         Whole, unless the spectrum of ``A`` is nonnegative, as that of a Gaussian kernel of all
         pairs is.
@@ -134,7 +137,11 @@ def sketch(A: Any, G: Any, *, power: float) -> Any:
     >>> sketch(A, gaussian_block(200, 16, seed=0), power=2.5).shape
     (200, 16)
     """
-    return diffuse(A, G, power=power) / math.sqrt(G.shape[1])
+    Y = diffuse(A, G, power=power)
+    if Y is G:  # the caller's; any other is ours to scale in place
+        return G / math.sqrt(G.shape[1])
+    Y /= math.sqrt(G.shape[1])
+    return Y
 
 
 def sketch_path(A: Any, G: Any, *, powers: Iterable[int]) -> list[Any]:
@@ -211,31 +218,44 @@ def sketch_heat(A: Any, G: Any, *, time: float) -> Any:
            [-0.367879]])
     """
     _check_nonnegative("time", time)
-    return _heat_semigroup(A, G, float(time)) / math.sqrt(G.shape[1])
+    return _heat_semigroup(A, G, float(time), lower_end(A)) / math.sqrt(G.shape[1])
 
 
-def power_coefficients(power: int) -> np.ndarray:
+def power_coefficients(power: int, low: float = -1.0) -> np.ndarray:
     r"""Return the coefficients of :math:`x^p = \sum_j c_j T_j(x)`.
 
     Parameters
     ----------
     power : int
+    low : float, default=-1.0
+        Where the interval begins that is mapped to [-1, 1], the argument of the polynomials; it
+        ends at one.
 
     Returns
     -------
-    array of shape (power + 1,)
+    array of shape (power + 1,), or less where coefficients are below 1e-60
 
     Examples
     --------
     >>> from heatsketch.sketch import power_coefficients
     >>> power_coefficients(3)
     array([0.  , 0.75, 0.  , 0.25])
+    >>> power_coefficients(1, low=0.0)
+    array([0.5, 0.5])
     """
-    degrees = np.arange(power % 2, power + 1, 2)
-    coefficients = np.zeros(power + 1)
-    coefficients[degrees] = _binomials(power / 2, degrees / 2)
-    # Every T_j(1) is 1, so the sum is 1; this is exact where factorials would overflow.
-    return coefficients / coefficients.sum()
+    # With x = (z + 1/z) / 2 they are the places of a random walk after p steps, which stays
+    # where it is if the interval is not centred. Nothing cancels in its probabilities.
+    side = (1 - low) / 4
+    steps, walk = np.array([side, 1 - 2 * side, side]), np.ones(1)
+    for digit in bin(power)[2:]:
+        walk = np.convolve(walk, walk)
+        if digit == "1":
+            walk = np.convolve(walk, steps)
+        beyond = int(np.argmax(walk > 1e-60))
+        walk = walk[beyond : len(walk) - beyond]
+    coefficients = 2 * walk[len(walk) // 2 :]
+    coefficients[0] /= 2
+    return coefficients
 
 
 # --- whole powers --------------------------------------------------------------------------
@@ -260,23 +280,28 @@ def _whole_powers(A: Any, block: Any, powers: Iterable[int]) -> dict[int, Any]:
 def _large_powers(A: Any, block: Any, powers: list[int], reached: int) -> dict[int, Any]:
     """Return a block for each power, all from the same Chebyshev vectors where possible."""
     found: dict[int, Any] = {}
-    radius, tolerance = 1.0, tolerance_of(block.dtype)
+    low, high, tolerance = lower_end(A), 1.0, tolerance_of(block.dtype)
     while powers:
-        series = [Series(power_coefficients(power - reached)) for power in powers]
-        sums, degree, _ = chebyshev_sums(A, block, series, Interval(0.0, radius), tolerance)
+        interval = Interval(max(low, -high), high)
+        start = interval.low / high
+        series = [Series(power_coefficients(power - reached, start)) for power in powers]
+        sums, degree, growth = chebyshev_sums(A, block, series, interval, tolerance)
         for power, total in zip(powers, sums, strict=False):
-            found[power] = total * radius ** (power - reached)
+            total *= high ** (power - reached)
+            found[power] = total
         if sums:
             reached = powers[len(sums) - 1]
             block = found[reached]
         powers = powers[len(sums) :]
-        if powers:
+        if powers and low > -1 and growth > 2:
+            low = -1.0  # something lies below, or above; only the former can be helped
+        elif powers:
             # Too little is left for a sum, whose error is relative to the block it starts from.
             # Steps have no such trouble; as many as there have been do not cost much more.
             ahead = min(max(degree, reached), powers[0] - reached)
             before = _steps(A, block, ahead - 1)
             block, reached = _steps(A, before, 1), reached + ahead
-            radius = _radius(block, before, powers[-1] - reached)
+            high = _radius(block, before, powers[-1] - reached)
             # After a fast decay one direction outweighs the others, which need the digits.
             tolerance = 512 * machine_epsilon(block.dtype)
     return found
@@ -294,8 +319,11 @@ def _radius(block: Any, before: Any, power: int) -> float:
 
 
 def _steps(A: Any, block: Any, count: int) -> Any:
+    """Step by step, in the memory of two blocks that are not the one given."""
+    given, spare, coefficients = block, None, A.stationary_coefficients(block)
     for _ in range(count):
-        block = A @ A.deflate(block)
+        following, coefficients = A.step(block, coefficients, out=spare)
+        block, spare = following, None if block is given else block
     return block
 
 
@@ -303,22 +331,25 @@ def _pays(power: int, dtype: Any) -> bool:
     """Say whether a sum needs at most half of the products."""
     if power <= 2 * FIRST_STEPS:
         return False
-    return 2 * (FIRST_STEPS + Series(power_coefficients(power)).degree(cut_of(dtype))) <= power
+    degree = Series(power_coefficients(power)).degree(cut_of(dtype))
+    return 2 * (FIRST_STEPS + degree) <= power
 
 
 # --- other functions of A ------------------------------------------------------------------
 
 
-def _heat_semigroup(A: Any, block: Any, time: float) -> Any:
+def _heat_semigroup(A: Any, block: Any, time: float, low: float) -> Any:
     degrees = np.arange(40 + int(10 * math.sqrt(time)))  # what lies beyond is below rounding
-    coefficients = 2 * ive(degrees, time)
+    coefficients = 2 * ive(degrees, time * (1 - low) / 2)
     coefficients[0] /= 2
-    series, dtype = [Series(coefficients)], np.result_type(A.dtype, block.dtype)
-    sums, *_ = chebyshev_sums(A, block, series, Interval(0.0, 1.0), tolerance_of(dtype))
+    series, tolerance = [Series(coefficients)], tolerance_of(np.result_type(A.dtype, block.dtype))
+    sums, _, growth = chebyshev_sums(A, block, series, Interval(low, 1.0), tolerance)
     if sums:
         return sums[0]
+    if growth > 2 and low > -1:
+        return _heat_semigroup(A, block, time, -1.0)
     # Half the time decays by half as many digits.
-    return _heat_semigroup(A, _heat_semigroup(A, block, time / 2), time / 2)
+    return _heat_semigroup(A, _heat_semigroup(A, block, time / 2, low), time / 2, low)
 
 
 def _fractional_power(A: Any, block: Any, power: float, *, named: float) -> Any:
@@ -330,7 +361,7 @@ def _fractional_power(A: Any, block: Any, power: float, *, named: float) -> Any:
     beyond = abs(coefficients[-1]) * LONGEST_SUM / (2 * power)
     series = [Series(coefficients, beyond)]
     tolerance = tolerance_of(np.result_type(A.dtype, block.dtype))
-    sums, degree, growth = chebyshev_sums(A, block, series, Interval(0.5, 0.5), tolerance)
+    sums, degree, growth = chebyshev_sums(A, block, series, Interval(0.0, 1.0), tolerance)
     if growth > 1.01:
         lowest = (1 - math.cosh(math.acosh(growth) / degree)) / 2
         raise SpectrumError(

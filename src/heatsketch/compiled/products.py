@@ -1,104 +1,229 @@
-"""A sparse matrix times a block.
+r"""A sparse matrix times a block, and all that a recurrence does besides.
 
-Every entry is the plain sum of its row's stored entries, from left to right, each product and
-each sum rounded once: what scipy computes, bit for bit, wherever the rows are cut.
+.. math:: y = a (A x - v w) + b x - g y, \qquad t_j \leftarrow t_j + c_j y, \qquad v^T y
 
-Why an intrinsic. Written as nested loops, ``out[i, c] += value * block[j, c]`` does become
-vector instructions, but since the number of columns is known only at run time the running sums
-stay in memory: every stored entry loads and stores them again, and starts a loop over the
-columns anew, which takes twice the time. A vector of known width stays in registers.
+Every product is the plain sum of its row's stored entries, from left to right, each product and
+each sum rounded once: what scipy computes, bit for bit, wherever the rows are cut. Sums down the
+rows are taken in float64 over chunks of rows that never change.
+
+Why an intrinsic. Written as nested loops, ``y[i, c] += value * x[j, c]`` does become vector
+instructions, but since the number of columns is known only at run time the running sums stay in
+memory: every stored entry loads and stores them again, and starts a loop over the columns anew,
+which takes twice the time. A vector of known width stays in registers, to the end of the step.
 """
 
 from __future__ import annotations
 
+import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from heatsketch.compiled._compile import compile_loop, spread
 
-__all__ = ["sparse_product"]
+__all__ = ["CHUNK", "heat_step", "scaled_values", "stationary_sums"]
+
+# Rows whose sum is taken on its own. Part of what the bits are: never a matter of tuning.
+CHUNK = 1024
+# Rows of a tile, whose sum stays in registers; a divisor of CHUNK.
+ROWS = 16
+
+
+@compile_loop
+def scaled_values(indptr, indices, data, left, right, out, start, stop):
+    """Set the values in some chunks of rows to ``left[i] * right[j]`` times as much."""
+    for i in range(start * CHUNK, min(stop * CHUNK, len(indptr) - 1)):
+        for e in range(indptr[i], indptr[i + 1]):
+            out[e] = data[e] * (left[i] * right[indices[e]])
+
+
+@compile_loop
+def stationary_sums(v, block, sums, start, stop):
+    """Set ``sums[c]`` to ``v @ block`` over the rows of chunk ``c``, for some chunks."""
+    sums[start:stop] = 0
+    for i in range(start * CHUNK, min(stop * CHUNK, block.shape[0])):
+        total, row, weight = sums[i // CHUNK], block[i], np.float64(v[i])
+        for c in range(len(row)):
+            total[c] += weight * np.float64(row[c])
 
 
 @intrinsic(prefer_literal=True)
-def _sum_entries(typing, sums, at, data, indices, first, last, block, column, n_bytes):
-    """Set ``sums[at:]`` to ``data[first:last] @ block[indices[first:last], column:]``.
+def _step_tile(typing, matrix, x, out, v, w, factors, totals, terms, sums, place, n_bytes):
+    """Take the step of some rows in a few columns, as many as ``n_bytes`` hold; 0 mean one.
 
-    ``sums`` is taken as flat, and only a vector of ``n_bytes`` of it is set; 0 bytes mean
-    a single number. The generated loop reads, with ``s`` and ``x`` such vectors::
+    ``matrix`` is (indptr, indices, data); ``place`` is (first row, last row, column, chunk).
+    The generated code reads, with ``y``, ``total`` and ``x[...]`` such vectors::
 
-        s = 0
-        for e in range(first, last):
-            x = block[indices[e], column : column + width]
-            s = s + data[e] * x
+        total, (a, b, g) = sums[chunk], factors
+        for i in range(first, last):
+            y = 0
+            for e in range(indptr[i], indptr[i + 1]):
+                y = y + data[e] * x[indices[e]]
+            y = a * (y - v[i] * w)
+            if b != 0: y = y + b * x[i]
+            if g != 0: y = y - g * out[i]
+            out[i] = y
+            total = total + v[i] * y     (in float64)
+            for t in range(len(terms)):
+                if terms[t] != 0: totals[t, i] = totals[t, i] + terms[t] * y
+        sums[chunk] = total
     """
-    arrays = (sums, data, indices, block)
+    arrays = (*matrix.types, x, out, v, w, factors, totals, terms, sums)
     if any(not isinstance(a, types.Array) or a.layout != "C" for a in arrays):
         raise TypingError("arrays must be C-contiguous")
-    same = sums.dtype == data.dtype == block.dtype
-    if not same or data.dtype not in (types.float32, types.float64):
-        raise TypingError("values, block and sums must share one dtype, float32 or float64")
+    floats = {a.dtype for a in arrays[2:-1]}
+    if len(floats) > 1 or x.dtype not in (types.float32, types.float64):
+        raise TypingError("all arrays must share one dtype, float32 or float64")
     if not isinstance(n_bytes, types.IntegerLiteral):
         raise TypingError("n_bytes must be a literal: it is a number of registers")
-    intp = types.intp
-    signature = types.void(sums, intp, data, indices, intp, intp, block, intp, n_bytes)
+    place = types.UniTuple(types.intp, 4)
+    signature = types.void(matrix, x, out, v, w, factors, totals, terms, sums, place, n_bytes)
 
     def generate(context, builder, signature, args):
-        structs = [
-            context.make_array(signature.args[a])(context, builder, args[a]) for a in (0, 2, 3, 6)
-        ]
-        sums, data, indices, block = (struct.data for struct in structs)
-        n_columns = cgutils.unpack_tuple(builder, structs[3].shape)[1]
-        _, at, _, _, first, last, _, column, _ = args
-        number = signature.args[2].dtype
-        size = number.bitwidth // 8  # all the alignment that numpy promises
-        width = max(1, signature.args[8].literal_value // size)
-        vector = ir.VectorType(context.get_value_type(number), width)
-        s = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
-        with cgutils.for_range_slice(builder, first, last, first.type(1), first.type) as (e, _):
-            row = builder.load(builder.gep(indices, [e]))
-            row = context.cast(builder, row, signature.args[3].dtype, intp)
-            x = builder.gep(block, [builder.add(builder.mul(row, n_columns), column)])
-            x = builder.load(builder.bitcast(x, vector.as_pointer()), align=size)
-            value = spread(builder, builder.load(builder.gep(data, [e])), vector)
-            builder.store(builder.fadd(builder.load(s), builder.fmul(value, x)), s)
-        target = builder.bitcast(builder.gep(sums, [at]), vector.as_pointer())
-        builder.store(builder.load(s), target, align=size)
+        _StepCode(context, builder, signature, args).write()
         return context.get_dummy_value()
 
     return signature, generate
 
 
-@njit(inline="always")
-def _sum_row(sums, at, data, indices, first, last, block):
-    """Set ``sums[at:]`` to one row's product: tiles of 256 bytes, then what remains in halves.
+class _StepCode:
+    """The instructions of :func:`_step_tile`."""
 
-    256 bytes fill 4 registers of AVX-512, 8 of AVX2, 16 of NEON: enough of them to
-    hide the latency of an addition, and nowhere more than there are.
-    """
-    n_columns, tile, column = block.shape[1], 256 // data.itemsize, 0
-    while column + tile <= n_columns:
-        _sum_entries(sums, at + column, data, indices, first, last, block, column, 256)
-        column += tile
-    if column + tile // 2 <= n_columns:
-        _sum_entries(sums, at + column, data, indices, first, last, block, column, 128)
-        column += tile // 2
-    if column + tile // 4 <= n_columns:
-        _sum_entries(sums, at + column, data, indices, first, last, block, column, 64)
-        column += tile // 4
-    if column + tile // 8 <= n_columns:
-        _sum_entries(sums, at + column, data, indices, first, last, block, column, 32)
-        column += tile // 8
-    while column < n_columns:
-        _sum_entries(sums, at + column, data, indices, first, last, block, column, 0)
-        column += 1
+    def __init__(self, context, builder, signature, args):
+        self.context, self.builder = context, builder
+        matrix, *kinds = signature.args[:9]
+        matrix, *values = args[:9]
+        kinds = [*signature.args[0].types, *kinds]
+        values = [*cgutils.unpack_tuple(builder, matrix), *values]
+        arrays = [
+            context.make_array(kind)(context, builder, value)
+            for kind, value in zip(kinds, values, strict=True)
+        ]
+        self.indptr, self.indices, self.data, self.x, self.out = (a.data for a in arrays[:5])
+        self.v, self.w, self.factors, self.totals, self.terms, self.sums = (
+            a.data for a in arrays[5:]
+        )
+        self.pointer, self.index = kinds[0].dtype, kinds[1].dtype
+        self.n_rows, self.n_columns = cgutils.unpack_tuple(builder, arrays[4].shape)
+        self.n_terms = cgutils.unpack_tuple(builder, arrays[9].shape)[0]
+        self.first, self.last, self.column, self.chunk = cgutils.unpack_tuple(builder, args[9])
+        self.number = context.get_value_type(kinds[3].dtype)
+        self.size = kinds[3].dtype.bitwidth // 8  # all the alignment that numpy promises
+        width = max(1, signature.args[10].literal_value // self.size)
+        self.vector = ir.VectorType(self.number, width)
+        self.wide = ir.VectorType(ir.DoubleType(), width)
+
+    def write(self):
+        chunk = self.place(self.chunk)
+        total = cgutils.alloca_once_value(self.builder, self.load(self.sums, chunk, self.wide))
+        with self.loop(self.first, self.last) as (i, _):
+            y = self.product(i)
+            self.combine(y, i)
+            y = self.builder.load(y)
+            self.store(y, self.out, self.place(i))
+            self.sum_down(total, y, i)
+            self.add_to_totals(y, i)
+        self.store(self.builder.load(total), self.sums, chunk)
+
+    def product(self, i):
+        y = cgutils.alloca_once_value(self.builder, ir.Constant(self.vector, None))
+        first = self.whole_at(self.indptr, i, self.pointer)
+        last = self.whole_at(self.indptr, self.builder.add(i, i.type(1)), self.pointer)
+        with self.loop(first, last) as (e, _):
+            x = self.load(self.x, self.place(self.whole_at(self.indices, e, self.index)))
+            self.add(y, self.number_at(self.data, e), x)
+        return y
+
+    def combine(self, y, i):
+        builder, here = self.builder, self.place(i)
+        a, b, g = (self.number_at(self.factors, i.type(place)) for place in range(3))
+        v = spread(builder, self.number_at(self.v, i), self.vector)
+        product = builder.fsub(builder.load(y), builder.fmul(v, self.load(self.w, self.column)))
+        builder.store(builder.fmul(spread(builder, a, self.vector), product), y)
+        with builder.if_then(self.not_zero(b)):
+            self.add(y, b, self.load(self.x, here))
+        with builder.if_then(self.not_zero(g)):
+            self.add(y, builder.fneg(g), self.load(self.out, here))
+
+    def sum_down(self, total, y, i):
+        builder, v = self.builder, self.number_at(self.v, i)
+        if self.size == 4:
+            v, y = builder.fpext(v, ir.DoubleType()), builder.fpext(y, self.wide)
+        product = builder.fmul(spread(builder, v, self.wide), y)
+        builder.store(builder.fadd(builder.load(total), product), total)
+
+    def add_to_totals(self, y, i):
+        builder = self.builder
+        length = builder.mul(self.n_rows, self.n_columns)
+        with self.loop(i.type(0), self.n_terms) as (t, _):
+            term, place = self.number_at(self.terms, t), builder.mul(t, length)
+            place = builder.add(place, self.place(i))
+            with builder.if_then(self.not_zero(term)):
+                product = builder.fmul(spread(builder, term, self.vector), y)
+                self.store(builder.fadd(self.load(self.totals, place), product), self.totals, place)
+
+    # --- single instructions ----------------------------------------------------------------
+
+    def place(self, row):
+        return self.builder.add(self.builder.mul(row, self.n_columns), self.column)
+
+    def loop(self, first, last):
+        return cgutils.for_range_slice(self.builder, first, last, first.type(1), first.type)
+
+    def whole_at(self, array, place, kind):
+        return self.context.cast(self.builder, self.number_at(array, place), kind, types.intp)
+
+    def number_at(self, array, place):
+        return self.builder.load(self.builder.gep(array, [place]))
+
+    def not_zero(self, number):
+        return self.builder.fcmp_unordered("!=", number, number.type(0.0))
+
+    def add(self, y, number, x):
+        product = self.builder.fmul(spread(self.builder, number, self.vector), x)
+        self.builder.store(self.builder.fadd(self.builder.load(y), product), y)
+
+    def load(self, array, place, vector=None):
+        pointer = self.builder.gep(array, [place])
+        pointer = self.builder.bitcast(pointer, (vector or self.vector).as_pointer())
+        return self.builder.load(pointer, align=self.size)
+
+    def store(self, value, array, place):
+        pointer = self.builder.bitcast(self.builder.gep(array, [place]), value.type.as_pointer())
+        self.builder.store(value, pointer, align=self.size)
 
 
 @compile_loop
-def sparse_product(indptr, indices, data, block, out, start, stop):
-    """Set some rows of ``out`` to those of the CSR matrix times ``block``."""
-    n_columns = out.shape[1]
-    for i in range(start, stop):
-        _sum_row(out, i * n_columns, data, indices, indptr[i], indptr[i + 1], block)
+def heat_step(indptr, indices, data, x, out, v, w, factors, totals, terms, sums, start, stop):
+    """Take the step of the module's formula in some chunks of rows; ``out`` is ``y``.
+
+    Some rows at a time, in tiles of 256 bytes of columns, then what remains in halves. 256 bytes
+    fill 4 registers of AVX-512, 8 of AVX2, 16 of NEON: enough of them to hide the latency of
+    an addition, and nowhere more than there are.
+    """
+    matrix, n_columns, tile = (indptr, indices, data), x.shape[1], 256 // x.itemsize
+    sums[start:stop] = 0
+    for i in range(start * CHUNK, min(stop * CHUNK, out.shape[0]), ROWS):
+        chunk, last, c = i // CHUNK, min(i + ROWS, out.shape[0]), 0
+        while c + tile <= n_columns:
+            at = (i, last, c, chunk)
+            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, at, 256)
+            c += tile
+        if c + tile // 2 <= n_columns:
+            at = (i, last, c, chunk)
+            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, at, 128)
+            c += tile // 2
+        if c + tile // 4 <= n_columns:
+            at = (i, last, c, chunk)
+            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, at, 64)
+            c += tile // 4
+        if c + tile // 8 <= n_columns:
+            at = (i, last, c, chunk)
+            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, at, 32)
+            c += tile // 8
+        while c < n_columns:
+            at = (i, last, c, chunk)
+            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, at, 0)
+            c += 1

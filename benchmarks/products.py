@@ -1,0 +1,55 @@
+"""Compare eight steps of heat with eight bare products of MKL, on the same arrays.
+
+Ours take the stationary direction out, and scale; MKL's write to memory that is already there.
+Timed as in ``run.py``; needs ``pip install sparse_dot_mkl``.
+"""
+
+from functools import partial
+
+import numpy as np
+from run import time_ratio
+from scipy import sparse
+from sparse_dot_mkl import dot_product_mkl
+
+from heatsketch import gaussian_block, heat_operator, sketch, symmetric_scaling
+
+N_ROWS, REACH, POWER = 1_000_000, 8, 8
+
+
+def local_affinity():
+    """Gaussian affinities to the neighbours on a line, 17 a row, and no two rows alike."""
+    offsets = np.arange(-REACH, REACH + 1)
+    indices = (np.arange(N_ROWS)[:, np.newaxis] + offsets) % N_ROWS
+    places = np.random.default_rng(0).uniform(-0.3, 0.3, N_ROWS)
+    gaps = offsets + places[indices] - places[:, np.newaxis]
+    indptr = np.arange(0, indices.size + 1, len(offsets))
+    values = np.exp(-(gaps**2) / REACH**2).astype(np.float32).ravel()
+    matrix = (values, indices.ravel().astype(np.int32), indptr.astype(np.int32))
+    K = sparse.csr_array(matrix, shape=(N_ROWS, N_ROWS))
+    K.sort_indices()
+    return K
+
+
+def bare_products(matrix, block, buffers):
+    for i in range(POWER):
+        out = buffers[i % 2]
+        block = dot_product_mkl(matrix, block, out=out, out_scalar=0.0)
+    return block
+
+
+def main():
+    K = local_affinity()
+    A = heat_operator(K, symmetric_scaling(K))
+    matrix = sparse.csr_matrix(A.matrix)
+    for n_columns in (32, 128):
+        G = gaussian_block(N_ROWS, n_columns, seed=0, dtype=np.float32)
+        buffers = np.empty_like(G), np.empty_like(G)
+        ours, mkls = partial(sketch, A, G, power=POWER), partial(bare_products, matrix, G, buffers)
+        found = A.deflate(mkls()) / np.sqrt(np.float32(n_columns))
+        np.testing.assert_allclose(ours(), found, atol=1e-4 * abs(found).max())
+        print(f"{n_columns} columns: ours / MKL {time_ratio(ours, mkls):.3f}", end="")
+        print(f" (control: MKL / MKL {time_ratio(mkls, mkls):.3f})")
+
+
+if __name__ == "__main__":
+    main()
