@@ -1,15 +1,15 @@
 """Compare eight steps of heat with eight bare products of MKL, on the same arrays.
 
 Ours take the stationary direction out, and scale; MKL's write to memory that is already there.
-Timed as in ``run.py``; needs ``pip install sparse_dot_mkl``.
+Needs ``pip install sparse_dot_mkl``.
 """
 
 from functools import partial
 
 import numpy as np
-from run import time_ratio
 from scipy import sparse
 from sparse_dot_mkl import dot_product_mkl
+from timing import time_ratio, write
 
 from heatsketch import gaussian_block, heat_operator, sketch, symmetric_scaling
 
@@ -40,15 +40,17 @@ def bare_products(matrix, block, buffers):
 def main():
     K = local_affinity()
     A = heat_operator(K, symmetric_scaling(K))
-    matrix = sparse.csr_matrix(A.matrix)
+    matrix, results = sparse.csr_matrix(A.matrix), {}
     for n_columns in (32, 128):
         G = gaussian_block(N_ROWS, n_columns, seed=0, dtype=np.float32)
         buffers = np.empty_like(G), np.empty_like(G)
         ours, mkls = partial(sketch, A, G, power=POWER), partial(bare_products, matrix, G, buffers)
         found = A.deflate(mkls()) / np.sqrt(np.float32(n_columns))
         np.testing.assert_allclose(ours(), found, atol=1e-4 * abs(found).max())
-        print(f"{n_columns} columns: ours / MKL {time_ratio(ours, mkls):.3f}", end="")
-        print(f" (control: MKL / MKL {time_ratio(mkls, mkls):.3f})")
+        results[f"{n_columns} columns: ours / MKL"] = round(time_ratio(ours, mkls, n_pairs=15), 3)
+        control = round(time_ratio(mkls, mkls, n_pairs=15), 3)
+        results[f"{n_columns} columns: control, MKL / MKL"] = control
+    write("products", results)
 
 
 if __name__ == "__main__":

@@ -173,7 +173,7 @@ def test_neither_cores_nor_cuts_change_a_bit(monkeypatch, cores, pieces, dtype):
     G = gaussian_block(n, 33, seed=0, dtype=dtype)
     A.matrix.data /= 10  # so that powers stay finite
     wanted = A @ G, A.stationary_coefficients(G), diffuse(A, G, power=3), A.deflate(G)
-    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    monkeypatch.setattr("heatsketch.threads.cpu_count", lambda: cores)
     monkeypatch.setattr(ROOM, "PIECES", pieces)
     found = A @ G, A.stationary_coefficients(G), diffuse(A, G, power=3), A.deflate(G)
     for one, other in zip(found, wanted, strict=True):
@@ -186,7 +186,7 @@ def test_an_embedding_is_the_same_from_all_cores(monkeypatch, dtype, power):
     X = circle(3 * CHUNK).astype(dtype)
     model = HeatSketch(4, n_neighbors=10, power=power)
     plain = model.fit_transform(X)
-    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    monkeypatch.setattr("heatsketch.threads.cpu_count", lambda: 1)
     np.testing.assert_array_equal(model.fit_transform(X), plain)
     np.testing.assert_array_equal(model.transform(X[::3]), plain[::3])
 

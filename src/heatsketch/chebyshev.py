@@ -32,6 +32,7 @@ __all__ = [
 # After so many products, and whenever half as many have been added, a sum is looked at.
 FIRST_LOOK = 32
 LANCZOS_STEPS = 20
+GRID = 64
 
 
 class Interval(NamedTuple):
@@ -156,7 +157,8 @@ def lower_end(A: Any) -> float:
     values, vectors = eigh_tridiagonal(diagonal, side[1:-1])
     # An eigenvalue lies within the residual of each Ritz value.
     low = values[0] - 2 * abs(side[-1] * vectors[-1, 0]) - 0.01
-    return float(min(max(low, -1.0), 0.0))
+    # Rounded down: the sums of BLAS depend on the number of threads, what follows must not.
+    return min(max(math.floor(low * GRID) / GRID, -1.0), 0.0)
 
 
 def tolerance_of(dtype: Any) -> float:

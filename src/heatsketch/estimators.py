@@ -117,6 +117,7 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         warn_about_pieces(self.n_connected_components_)
         self.scaling_ = SCALINGS[self.normalization](K)
         A = heat_operator(K, self.scaling_)
+        del K  # which a heat operator may have no use for
         self.before_last_ = self._before_last(A, rows)
         last = A @ self.before_last_
         warn_about_decay(self.before_last_, last, power=self.power, epsilon=self.epsilon_)
@@ -393,7 +394,7 @@ class HeatSketch(_HeatEmbedding):
         self.seed_ = _seed(self.random_state)
         G = BLOCKS[self.random_matrix](rows, self.n_components, seed=self.seed_, dtype=A.dtype)
         self.stationary_coefficients_ = A.stationary_coefficients(G)
-        return A.deflate(diffuse(A, G, power=self.power - 1))
+        return diffuse(A, G, power=self.power - 1) if self.power > 1 else A.deflate(G)
 
     def _finish(self, last: np.ndarray, A: HeatOperator) -> np.ndarray:
         if self.stationary == "keep":

@@ -10,15 +10,16 @@ multiplied into its values, once. The rows of new points have the same shape,
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
+
+from heatsketch.threads import in_threads
 
 __all__ = ["HeatOperator", "Scaled", "SupportsMatmul", "heat_operator", "heat_rows"]
 
@@ -227,26 +228,23 @@ class HeatOperator:
             out = _aligned(shape, dtype)
         if not len(terms):
             totals = np.empty((0, *shape), dtype)
-        sums = np.empty((_n_chunks(out), shape[1]))
+        sums = _room_for_sums(out)
         recurrence = w, np.array(factors, dtype), totals, np.array(terms, dtype), sums
         arrays = matrix.indptr, matrix.indices, matrix.data, block, out, self.stationary
-
-        def work(start: int, stop: int) -> None:
-            products.heat_step(*arrays, *recurrence, start, stop)
-
-        _from_all_cores(work, len(sums))
+        _by_chunks(partial(products.heat_step, *arrays, *recurrence), shape[0])
         return out, sums
 
     def _coefficients(self, sums: np.ndarray, dtype: Any) -> np.ndarray:
         """Return coefficients from the sums over chunks, added one after another."""
-        return (np.cumsum(sums, axis=0)[-1] / self._squared_length).astype(dtype)
+        total = np.cumsum(sums, axis=0, dtype=np.float64)[-1]
+        return (total / self._squared_length).astype(dtype)
 
     @cached_property
     def _squared_length(self) -> Any:
         v = self.stationary
         if not isinstance(v, np.ndarray):
             return v @ v
-        return np.cumsum(_chunk_sums(v, v[:, np.newaxis]))[-1]
+        return np.cumsum(_chunk_sums(v, v[:, np.newaxis]), dtype=np.float64)[-1]
 
 
 def heat_operator(K: Any, scaling: Any) -> HeatOperator:
@@ -318,43 +316,35 @@ def _scaled(K: Any, left: Any, right: Any, stationary: Any) -> HeatOperator:
 
     # A loop, since numpy would make several arrays as long as the values.
     values = np.empty_like(K.data)
-
-    def work(start: int, stop: int) -> None:
-        products.scaled_values(K.indptr, K.indices, K.data, left, right, values, start, stop)
-
-    _from_all_cores(work, _n_chunks(K))
+    arrays = K.indptr, K.indices, K.data, left, right, values
+    _by_chunks(partial(products.scaled_values, *arrays), K.shape[0])
     matrix = sparse.csr_array((values, K.indices, K.indptr), shape=K.shape)
     return HeatOperator(matrix, right, stationary)
 
 
 def _chunk_sums(v: np.ndarray, block: np.ndarray) -> np.ndarray:
-    """Return ``v @ block`` over each chunk of rows, in float64."""
+    """Return ``v @ block`` over each chunk of rows."""
     from heatsketch.compiled import products
 
-    block = np.ascontiguousarray(block)
-    sums = np.empty((_n_chunks(block), block.shape[1]))
-
-    def work(start: int, stop: int) -> None:
-        products.stationary_sums(v, block, sums, start, stop)
-
-    _from_all_cores(work, len(sums))
+    sums = _room_for_sums(block)
+    arrays = v, np.ascontiguousarray(block), sums
+    _by_chunks(partial(products.stationary_sums, *arrays), len(block))
     return sums
 
 
-def _n_chunks(rows: Any) -> int:
+def _room_for_sums(block: np.ndarray) -> np.ndarray:
     from heatsketch.compiled import products
 
-    return -(-rows.shape[0] // products.CHUNK)
+    return np.zeros((-(-len(block) // products.CHUNK), block.shape[1]), block.dtype)
 
 
-def _from_all_cores(work: Callable[[int, int], None], n_chunks: int) -> None:
-    """Call ``work(start, stop)`` until all chunks are done."""
-    if n_chunks <= 1:
-        return work(0, n_chunks)
+def _by_chunks(work: Callable[[int, int], None], n_rows: int) -> None:
+    """Call ``work(start, stop)`` until all chunks of rows are done."""
+    from heatsketch.compiled import products
+
+    n_chunks = -(-n_rows // products.CHUNK)
     cuts = np.linspace(0, n_chunks, min(n_chunks, PIECES) + 1).astype(np.intp).tolist()
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        list(threads.map(work, cuts[:-1], cuts[1:]))
-    return None
+    in_threads(lambda cut: work(*cut), pairwise(cuts))
 
 
 def _aligned(shape: tuple[int, int], dtype: Any) -> np.ndarray:

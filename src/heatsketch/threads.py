@@ -23,6 +23,9 @@ def in_threads(function: Callable[[Any], Any], pieces: Iterable[Any]) -> list[An
     >>> in_threads(abs, [-2, 3])
     [2, 3]
     """
+    pieces = list(pieces)
+    if len(pieces) < 2:
+        return [function(piece) for piece in pieces]
     threads = ThreadPoolExecutor(cpu_count())
     try:
         return list(threads.map(function, pieces))

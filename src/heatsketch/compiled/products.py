@@ -4,7 +4,7 @@ r"""A sparse matrix times a block, and all that a recurrence does besides.
 
 Every product is the plain sum of its row's stored entries, from left to right, each product and
 each sum rounded once: what scipy computes, bit for bit, wherever the rows are cut. Sums down the
-rows are taken in float64 over chunks of rows that never change.
+rows are taken over chunks of rows that never change.
 
 Why an intrinsic. Written as nested loops, ``y[i, c] += value * x[j, c]`` does become vector
 instructions, but since the number of columns is known only at run time the running sums stay in
@@ -14,7 +14,6 @@ which takes twice the time. A vector of known width stays in registers, to the e
 
 from __future__ import annotations
 
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -27,8 +26,6 @@ __all__ = ["CHUNK", "heat_step", "scaled_values", "stationary_sums"]
 
 # Rows whose sum is taken on its own. Part of what the bits are: never a matter of tuning.
 CHUNK = 1024
-# Rows of a tile, whose sum stays in registers; a divisor of CHUNK.
-ROWS = 16
 
 
 @compile_loop
@@ -41,45 +38,41 @@ def scaled_values(indptr, indices, data, left, right, out, start, stop):
 
 @compile_loop
 def stationary_sums(v, block, sums, start, stop):
-    """Set ``sums[c]`` to ``v @ block`` over the rows of chunk ``c``, for some chunks."""
-    sums[start:stop] = 0
+    """Add ``v @ block`` over the rows of chunk ``c`` to ``sums[c]``, for some chunks."""
     for i in range(start * CHUNK, min(stop * CHUNK, block.shape[0])):
-        total, row, weight = sums[i // CHUNK], block[i], np.float64(v[i])
+        total, row = sums[i // CHUNK], block[i]
         for c in range(len(row)):
-            total[c] += weight * np.float64(row[c])
+            total[c] += v[i] * row[c]
 
 
 @intrinsic(prefer_literal=True)
-def _step_tile(typing, matrix, x, out, v, w, factors, totals, terms, sums, place, n_bytes):
-    """Take the step of some rows in a few columns, as many as ``n_bytes`` hold; 0 mean one.
+def _step_tile(typing, matrix, x, out, v, w, factors, totals, terms, sums, i, column, n_bytes):
+    """Take the step of row ``i`` in a few columns, as many as ``n_bytes`` hold; 0 mean one.
 
-    ``matrix`` is (indptr, indices, data); ``place`` is (first row, last row, column, chunk).
-    The generated code reads, with ``y``, ``total`` and ``x[...]`` such vectors::
+    ``matrix`` is (indptr, indices, data), ``factors`` (a, b, g). The generated code reads, with
+    ``y`` and ``x[...]`` such vectors::
 
-        total, (a, b, g) = sums[chunk], factors
-        for i in range(first, last):
-            y = 0
-            for e in range(indptr[i], indptr[i + 1]):
-                y = y + data[e] * x[indices[e]]
-            y = a * (y - v[i] * w)
-            if b != 0: y = y + b * x[i]
-            if g != 0: y = y - g * out[i]
-            out[i] = y
-            total = total + v[i] * y     (in float64)
-            for t in range(len(terms)):
-                if terms[t] != 0: totals[t, i] = totals[t, i] + terms[t] * y
-        sums[chunk] = total
+        y = 0
+        for e in range(indptr[i], indptr[i + 1]):
+            y = y + data[e] * x[indices[e]]
+        y = a * (y - v[i] * w)
+        if b != 0: y = y + b * x[i]
+        if g != 0: y = y - g * out[i]
+        out[i] = y
+        sums[i // CHUNK] = sums[i // CHUNK] + v[i] * y
+        for t in range(len(terms)):
+            if terms[t] != 0: totals[t, i] = totals[t, i] + terms[t] * y
     """
     arrays = (*matrix.types, x, out, v, w, factors, totals, terms, sums)
     if any(not isinstance(a, types.Array) or a.layout != "C" for a in arrays):
         raise TypingError("arrays must be C-contiguous")
-    floats = {a.dtype for a in arrays[2:-1]}
+    floats = {a.dtype for a in arrays[2:]}
     if len(floats) > 1 or x.dtype not in (types.float32, types.float64):
         raise TypingError("all arrays must share one dtype, float32 or float64")
     if not isinstance(n_bytes, types.IntegerLiteral):
         raise TypingError("n_bytes must be a literal: it is a number of registers")
-    place = types.UniTuple(types.intp, 4)
-    signature = types.void(matrix, x, out, v, w, factors, totals, terms, sums, place, n_bytes)
+    intp = types.intp
+    signature = types.void(matrix, x, out, v, w, factors, totals, terms, sums, intp, intp, n_bytes)
 
     def generate(context, builder, signature, args):
         _StepCode(context, builder, signature, args).write()
@@ -108,24 +101,19 @@ class _StepCode:
         self.pointer, self.index = kinds[0].dtype, kinds[1].dtype
         self.n_rows, self.n_columns = cgutils.unpack_tuple(builder, arrays[4].shape)
         self.n_terms = cgutils.unpack_tuple(builder, arrays[9].shape)[0]
-        self.first, self.last, self.column, self.chunk = cgutils.unpack_tuple(builder, args[9])
+        self.i, self.column = args[9:11]
         self.number = context.get_value_type(kinds[3].dtype)
         self.size = kinds[3].dtype.bitwidth // 8  # all the alignment that numpy promises
-        width = max(1, signature.args[10].literal_value // self.size)
+        width = max(1, signature.args[11].literal_value // self.size)
         self.vector = ir.VectorType(self.number, width)
-        self.wide = ir.VectorType(ir.DoubleType(), width)
 
     def write(self):
-        chunk = self.place(self.chunk)
-        total = cgutils.alloca_once_value(self.builder, self.load(self.sums, chunk, self.wide))
-        with self.loop(self.first, self.last) as (i, _):
-            y = self.product(i)
-            self.combine(y, i)
-            y = self.builder.load(y)
-            self.store(y, self.out, self.place(i))
-            self.sum_down(total, y, i)
-            self.add_to_totals(y, i)
-        self.store(self.builder.load(total), self.sums, chunk)
+        y = self.product(self.i)
+        self.combine(y, self.i)
+        y = self.builder.load(y)
+        self.store(y, self.out, self.place(self.i))
+        self.sum_down(y, self.i)
+        self.add_to_totals(y, self.i)
 
     def product(self, i):
         y = cgutils.alloca_once_value(self.builder, ir.Constant(self.vector, None))
@@ -139,20 +127,17 @@ class _StepCode:
     def combine(self, y, i):
         builder, here = self.builder, self.place(i)
         a, b, g = (self.number_at(self.factors, i.type(place)) for place in range(3))
-        v = spread(builder, self.number_at(self.v, i), self.vector)
-        product = builder.fsub(builder.load(y), builder.fmul(v, self.load(self.w, self.column)))
-        builder.store(builder.fmul(spread(builder, a, self.vector), product), y)
+        self.add(y, builder.fneg(self.number_at(self.v, i)), self.load(self.w, self.column))
+        builder.store(builder.fmul(spread(builder, a, self.vector), builder.load(y)), y)
         with builder.if_then(self.not_zero(b)):
             self.add(y, b, self.load(self.x, here))
         with builder.if_then(self.not_zero(g)):
             self.add(y, builder.fneg(g), self.load(self.out, here))
 
-    def sum_down(self, total, y, i):
-        builder, v = self.builder, self.number_at(self.v, i)
-        if self.size == 4:
-            v, y = builder.fpext(v, ir.DoubleType()), builder.fpext(y, self.wide)
-        product = builder.fmul(spread(builder, v, self.wide), y)
-        builder.store(builder.fadd(builder.load(total), product), total)
+    def sum_down(self, y, i):
+        builder, place = self.builder, self.place(self.builder.udiv(i, i.type(CHUNK)))
+        product = builder.fmul(spread(builder, self.number_at(self.v, i), self.vector), y)
+        self.store(builder.fadd(self.load(self.sums, place), product), self.sums, place)
 
     def add_to_totals(self, y, i):
         builder = self.builder
@@ -185,9 +170,8 @@ class _StepCode:
         product = self.builder.fmul(spread(self.builder, number, self.vector), x)
         self.builder.store(self.builder.fadd(self.builder.load(y), product), y)
 
-    def load(self, array, place, vector=None):
-        pointer = self.builder.gep(array, [place])
-        pointer = self.builder.bitcast(pointer, (vector or self.vector).as_pointer())
+    def load(self, array, place):
+        pointer = self.builder.bitcast(self.builder.gep(array, [place]), self.vector.as_pointer())
         return self.builder.load(pointer, align=self.size)
 
     def store(self, value, array, place):
@@ -199,31 +183,25 @@ class _StepCode:
 def heat_step(indptr, indices, data, x, out, v, w, factors, totals, terms, sums, start, stop):
     """Take the step of the module's formula in some chunks of rows; ``out`` is ``y``.
 
-    Some rows at a time, in tiles of 256 bytes of columns, then what remains in halves. 256 bytes
+    A row at a time, in tiles of 256 bytes of columns, then what remains in halves. 256 bytes
     fill 4 registers of AVX-512, 8 of AVX2, 16 of NEON: enough of them to hide the latency of
     an addition, and nowhere more than there are.
     """
     matrix, n_columns, tile = (indptr, indices, data), x.shape[1], 256 // x.itemsize
-    sums[start:stop] = 0
-    for i in range(start * CHUNK, min(stop * CHUNK, out.shape[0]), ROWS):
-        chunk, last, c = i // CHUNK, min(i + ROWS, out.shape[0]), 0
+    for i in range(start * CHUNK, min(stop * CHUNK, out.shape[0])):
+        c = 0
         while c + tile <= n_columns:
-            at = (i, last, c, chunk)
-            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, at, 256)
+            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, i, c, 256)
             c += tile
         if c + tile // 2 <= n_columns:
-            at = (i, last, c, chunk)
-            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, at, 128)
+            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, i, c, 128)
             c += tile // 2
         if c + tile // 4 <= n_columns:
-            at = (i, last, c, chunk)
-            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, at, 64)
+            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, i, c, 64)
             c += tile // 4
         if c + tile // 8 <= n_columns:
-            at = (i, last, c, chunk)
-            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, at, 32)
+            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, i, c, 32)
             c += tile // 8
         while c < n_columns:
-            at = (i, last, c, chunk)
-            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, at, 0)
+            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, i, c, 0)
             c += 1
