@@ -228,7 +228,7 @@ class HeatOperator:
             out = _aligned(shape, dtype)
         if not len(terms):
             totals = np.empty((0, *shape), dtype)
-        sums = _room_for_sums(out)
+        sums = _room_for_sums(out, dtype)
         recurrence = w, np.array(factors, dtype), totals, np.array(terms, dtype), sums
         arrays = matrix.indptr, matrix.indices, matrix.data, block, out, self.stationary
         _by_chunks(partial(products.heat_step, *arrays, *recurrence), shape[0])
@@ -323,19 +323,19 @@ def _scaled(K: Any, left: Any, right: Any, stationary: Any) -> HeatOperator:
 
 
 def _chunk_sums(v: np.ndarray, block: np.ndarray) -> np.ndarray:
-    """Return ``v @ block`` over each chunk of rows."""
+    """Return ``v @ block`` over each chunk of rows, in float64."""
     from heatsketch.compiled import products
 
-    sums = _room_for_sums(block)
+    sums = _room_for_sums(block, np.float64)
     arrays = v, np.ascontiguousarray(block), sums
     _by_chunks(partial(products.stationary_sums, *arrays), len(block))
     return sums
 
 
-def _room_for_sums(block: np.ndarray) -> np.ndarray:
+def _room_for_sums(block: np.ndarray, dtype: Any) -> np.ndarray:
     from heatsketch.compiled import products
 
-    return np.zeros((-(-len(block) // products.CHUNK), block.shape[1]), block.dtype)
+    return np.zeros((-(-len(block) // products.CHUNK), block.shape[1]), dtype)
 
 
 def _by_chunks(work: Callable[[int, int], None], n_rows: int) -> None:

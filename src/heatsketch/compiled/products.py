@@ -4,7 +4,8 @@ r"""A sparse matrix times a block, and all that a recurrence does besides.
 
 Every product is the plain sum of its row's stored entries, from left to right, each product and
 each sum rounded once: what scipy computes, bit for bit, wherever the rows are cut. Sums down the
-rows are taken over chunks of rows that never change.
+rows are taken over chunks of rows that never change; those of a step, which tell how much of ``v``
+rounding has put back, in the precision of the block.
 
 Why an intrinsic. Written as nested loops, ``y[i, c] += value * x[j, c]`` does become vector
 instructions, but since the number of columns is known only at run time the running sums stay in
@@ -14,6 +15,7 @@ which takes twice the time. A vector of known width stays in registers, to the e
 
 from __future__ import annotations
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -40,9 +42,9 @@ def scaled_values(indptr, indices, data, left, right, out, start, stop):
 def stationary_sums(v, block, sums, start, stop):
     """Add ``v @ block`` over the rows of chunk ``c`` to ``sums[c]``, for some chunks."""
     for i in range(start * CHUNK, min(stop * CHUNK, block.shape[0])):
-        total, row = sums[i // CHUNK], block[i]
+        total, row, weight = sums[i // CHUNK], block[i], np.float64(v[i])
         for c in range(len(row)):
-            total[c] += v[i] * row[c]
+            total[c] += weight * np.float64(row[c])
 
 
 @intrinsic(prefer_literal=True)
