@@ -177,7 +177,8 @@ def test_neither_cores_nor_cuts_change_a_bit(monkeypatch, cores, pieces, dtype):
     A.matrix.data /= 10  # so that powers stay finite
     wanted = A @ G, A.stationary_coefficients(G), diffuse(A, G, power=3), A.deflate(G)
     monkeypatch.setattr("heatsketch.threads.cpu_count", lambda: cores)
-    monkeypatch.setattr(ROOM, "PIECES", pieces)
+    monkeypatch.setattr("heatsketch.row_chunks.PIECES", pieces)
+    monkeypatch.setattr("heatsketch.row_chunks.FEWEST_CHUNKS", 1)
     found = A @ G, A.stationary_coefficients(G), diffuse(A, G, power=3), A.deflate(G)
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(one, other, strict=True)

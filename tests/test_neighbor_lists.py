@@ -154,21 +154,21 @@ def test_probes_are_as_many_as_the_sketch_can_tell():
     def chosen(X, tolerance):
         return choose_probes(X, trees[id(X)], n_neighbors=10, tolerance=tolerance)
 
-    assert chosen(easy, 0.03) == FEWEST
-    assert chosen(hard, 0.03) > chosen(hard, 0.3) >= FEWEST
+    assert chosen(easy, 0.05) == FEWEST
+    assert chosen(hard, 0.05) > chosen(hard, 0.3) >= FEWEST
 
 
 def test_what_the_sketch_says_of_probes_is_true_of_exact_neighbors(monkeypatch):
     """The tolerance is met against the exact graph, which the choice has never seen."""
-    X = cloud(20_000, 6)
+    X = cloud(20_000, 9)
     tree = grow_tree(X)
-    n_probes = choose_probes(X, tree, n_neighbors=10, tolerance=0.03)
+    n_probes = choose_probes(X, tree, n_neighbors=10, tolerance=0.05)
     assert FEWEST < n_probes < MOST
     engine = LocalEngine(graph_tolerance=0)
-    exact = HeatSketch(32, n_neighbors=10, epsilon=2.0, engine=engine).fit_transform(X)
+    exact = HeatSketch(32, n_neighbors=10, epsilon=9.0, engine=engine).fit_transform(X)
     monkeypatch.setattr("heatsketch.engines._local.EXACT_COMPARISONS", 0)
     monkeypatch.setattr("heatsketch.engines._local.choose_probes", lambda *_, **__: n_probes)
-    listed = HeatSketch(32, n_neighbors=10, epsilon=2.0).fit_transform(X)
+    listed = HeatSketch(32, n_neighbors=10, epsilon=9.0).fit_transform(X)
     pairs = np.random.default_rng(0).permutation(len(X)).reshape(2, -1)
     apart, wanted = (np.linalg.norm(Y[pairs[0]] - Y[pairs[1]], axis=1) for Y in (listed, exact))
     assert 0 < np.std(apart / wanted) < 0.05

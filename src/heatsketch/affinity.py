@@ -14,12 +14,16 @@ Other tools write the same kernel otherwise. Our ``epsilon`` is
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from heatsketch.exceptions import DegenerateKernelError, HeatSketchError
+from heatsketch.row_chunks import multiply_vector
+
+N_BINS = 2000  # of logarithms of squared distances
 
 __all__ = [
     "EpsilonEstimate",
@@ -55,8 +59,8 @@ def gaussian_affinity(d2: Any, *, epsilon: float) -> Any:
            [0.135, 1.   ]])
     """
     if sparse.issparse(d2):
-        K = d2.copy()
-        K.data = np.exp(_exponents(K.data, epsilon))
+        K = copy(d2)  # which shares the indices
+        K.data = np.exp(_exponents(d2.data, epsilon))
         return K
     return np.exp(_exponents(d2, epsilon))
 
@@ -189,8 +193,10 @@ def estimate_epsilon(d2: Any) -> EpsilonEstimate:
             "as if all points were equal; give epsilon as a number, or drop the duplicates."
         )
     # The sum needs each distance to a percent or so: a histogram of their logarithms will do.
-    counts, edges = np.histogram(np.log(apart), bins=2000)
-    centers = np.exp((edges[1:] + edges[:-1]) / 2)
+    logs = np.log(apart)
+    lowest, width = float(logs.min()), max(float(np.ptp(logs)), 1.0) / N_BINS
+    counts = np.bincount(((logs - lowest) / width).astype(np.int32), minlength=N_BINS + 1)
+    centers = np.exp(lowest + width * (np.arange(len(counts)) + 0.5))
     # Beyond these bounds every affinity is 0 or every affinity is 1.
     limits = np.finfo(np.float64)
     lowest, highest = max(apart.min() / 30, limits.tiny), min(apart.max(), limits.max / 32) * 30
@@ -215,5 +221,5 @@ def lonely_fraction(K: Any) -> float:
     >>> lonely_fraction(np.array([[1.0, 1e-9, 1e-9], [1e-9, 1.0, 0.5], [1e-9, 0.5, 1.0]]))
     0.3333333333333333
     """
-    sums = K @ np.ones(K.shape[1])
+    sums = multiply_vector(K, np.ones(K.shape[1]))
     return float(np.mean(1 - K.diagonal() / sums < 1e-6))

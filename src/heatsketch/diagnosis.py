@@ -79,7 +79,7 @@ def warn_about_decay(
 
     Both blocks come without the stationary direction, which would hide that all else is gone.
     """
-    largest_before, largest = float(np.abs(before).max()), float(np.abs(after).max())
+    largest_before, largest = (max(float(b.max()), -float(b.min())) for b in (before, after))
     if min(largest_before, largest) < np.finfo(after.dtype).tiny:
         _warn(
             UnderflowWarning,

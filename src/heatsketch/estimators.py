@@ -63,7 +63,8 @@ __all__ = ["DiffusionMap", "HeatSketch"]
 BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
 
 TRANSFORM_ENTRIES = 16_000_000  # affinities of new points held at a time
-EPSILON_ENTRIES = 10_000_000  # distances looked at to choose epsilon
+EPSILON_ENTRIES = 5_000_000  # distances looked at to choose epsilon
+EPSILON_POINTS = 200_000  # at most, to which they are
 ALL_PAIRS_UP_TO = 5000  # points, unless told otherwise
 
 
@@ -242,10 +243,11 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         A graph cut to near neighbours has lost the far ones, without which the kernel sum levels
         off too early. The points are drawn by their ids: their order does not matter.
         """
-        n_drawn = min(1000, max(10, EPSILON_ENTRIES // X.shape[0]))
+        others = X if self.metric == "precomputed" else X[:: -(-X.shape[0] // EPSILON_POINTS)]
+        n_drawn = min(1000, EPSILON_ENTRIES // others.shape[0], X.shape[0])
         lots = gaussian_block(rows, 1, seed=0)[:, 0]
-        drawn = X[np.argsort(lots)[:n_drawn]]
-        return estimate_epsilon(squared_distances(drawn, X, metric=self.metric)).epsilon
+        drawn = X[np.argpartition(lots, n_drawn - 1)[:n_drawn]]
+        return estimate_epsilon(squared_distances(drawn, others, metric=self.metric)).epsilon
 
     def _affinity_to_training(self, X: Any, first_row: int) -> Any:
         if self.affinity == "precomputed":

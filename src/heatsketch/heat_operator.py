@@ -10,21 +10,17 @@ multiplied into its values, once. The rows of new points have the same shape,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
-from heatsketch.threads import in_threads
+from heatsketch.row_chunks import by_chunks, is_compiled
 
 __all__ = ["HeatOperator", "Scaled", "SupportsMatmul", "heat_operator", "heat_rows"]
-
-# Many more pieces of work than threads: rows differ in length.
-PIECES = 64
 
 
 class SupportsMatmul(Protocol):
@@ -231,7 +227,7 @@ class HeatOperator:
         sums = _room_for_sums(out, dtype)
         recurrence = w, np.array(factors, dtype), totals, np.array(terms, dtype), sums
         arrays = matrix.indptr, matrix.indices, matrix.data, block, out, self.stationary
-        _by_chunks(partial(products.heat_step, *arrays, *recurrence), shape[0])
+        by_chunks(partial(products.heat_step, *arrays, *recurrence), shape[0])
         return out, sums
 
     def _coefficients(self, sums: np.ndarray, dtype: Any) -> np.ndarray:
@@ -310,14 +306,14 @@ def _scaled(K: Any, left: Any, right: Any, stationary: Any) -> HeatOperator:
     """Multiply the float64 weights into the values, or round them to go around the products."""
     dtype = K.dtype if K.dtype.kind == "f" else np.float64
     stationary = stationary.astype(dtype)
-    if not (sparse.issparse(K) and K.format == "csr" and K.dtype in (np.float32, np.float64)):
+    if not is_compiled(K):
         return HeatOperator(Scaled(K, left.astype(dtype), right.astype(dtype)), right, stationary)
     from heatsketch.compiled import products
 
     # A loop, since numpy would make several arrays as long as the values.
     values = np.empty_like(K.data)
     arrays = K.indptr, K.indices, K.data, left, right, values
-    _by_chunks(partial(products.scaled_values, *arrays), K.shape[0])
+    by_chunks(partial(products.scaled_values, *arrays), K.shape[0])
     matrix = sparse.csr_array((values, K.indices, K.indptr), shape=K.shape)
     return HeatOperator(matrix, right, stationary)
 
@@ -328,7 +324,7 @@ def _chunk_sums(v: np.ndarray, block: np.ndarray) -> np.ndarray:
 
     sums = _room_for_sums(block, np.float64)
     arrays = v, np.ascontiguousarray(block), sums
-    _by_chunks(partial(products.stationary_sums, *arrays), len(block))
+    by_chunks(partial(products.stationary_sums, *arrays), len(block))
     return sums
 
 
@@ -336,15 +332,6 @@ def _room_for_sums(block: np.ndarray, dtype: Any) -> np.ndarray:
     from heatsketch.compiled import products
 
     return np.zeros((-(-len(block) // products.CHUNK), block.shape[1]), dtype)
-
-
-def _by_chunks(work: Callable[[int, int], None], n_rows: int) -> None:
-    """Call ``work(start, stop)`` until all chunks of rows are done."""
-    from heatsketch.compiled import products
-
-    n_chunks = -(-n_rows // products.CHUNK)
-    cuts = np.linspace(0, n_chunks, min(n_chunks, PIECES) + 1).astype(np.intp).tolist()
-    in_threads(lambda cut: work(*cut), pairwise(cuts))
 
 
 def _aligned(shape: tuple[int, int], dtype: Any) -> np.ndarray:

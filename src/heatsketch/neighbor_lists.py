@@ -34,7 +34,7 @@ POINTS_PER_LIST = 128
 SAMPLE_PER_LIST = 32  # points that k-means sees of each list
 SWEEPS = 4  # of k-means at each level: more of them find hardly more neighbours
 CHILDREN = 128  # of a node of the tree, about, at most
-BEAM = 8  # nodes of each level that are followed to the next
+BEAM = 16  # nodes of each level that are followed to the next
 GROUP = 2048  # queries at a time
 # So many points at one distance are copies of each other, and their graph has no end.
 MOST_TIES = 50_000

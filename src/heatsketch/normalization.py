@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch.exceptions import ScalingError, ScalingFailure
+from heatsketch.row_chunks import multiply_vector
 
 __all__ = ["SCALINGS", "RowWeights", "Scaling", "bistochastic_scaling", "symmetric_scaling"]
 
@@ -71,7 +72,8 @@ class Scaling:
 
     def __call__(self, K: Any) -> RowWeights:
         """Return the weights ``s`` and the stationary direction of the rows of ``K``."""
-        earlier, later = K @ (1 / self.previous), K @ (1 / self.current)
+        earlier = multiply_vector(K, 1 / self.previous)
+        later = multiply_vector(K, 1 / self.current)
         # Two roots instead of the root of a product, which may overflow.
         return RowWeights(1 / (np.sqrt(earlier) * np.sqrt(later)), np.sqrt(later / earlier))
 
@@ -102,7 +104,7 @@ def symmetric_scaling(K: Any) -> Scaling:
     True
     """
     ones = np.ones(K.shape[1])
-    sums = K @ ones
+    sums = multiply_vector(K, ones)
     _check_sums(sums, residual=np.inf, n_iter=1)
     return Scaling(ones, sums, n_iter=1, residual=np.nan)
 
@@ -149,12 +151,12 @@ def bistochastic_scaling(K: Any, *, tol: float = 1e-12, max_iter: int = 1000) ->
     True
     """
     # Start between one and the row sums: an isolated point is then right at once.
-    sums = K @ np.ones(K.shape[1])
+    sums = multiply_vector(K, np.ones(K.shape[1]))
     residual = np.inf
     _check_sums(sums, residual, n_iter=1)
     d = np.sqrt(sums)
     for n_iter in range(2, max_iter + 1):
-        following = K @ (1 / d)
+        following = multiply_vector(K, 1 / d)
         residual = float(np.max(np.abs(following / d - 1)))
         _check_sums(following, residual, n_iter)
         if residual <= tol:

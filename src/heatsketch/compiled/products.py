@@ -24,7 +24,7 @@ from numba.extending import intrinsic
 
 from heatsketch.compiled._compile import compile_loop, spread
 
-__all__ = ["CHUNK", "heat_step", "scaled_values", "stationary_sums"]
+__all__ = ["CHUNK", "heat_step", "row_products", "scaled_values", "stationary_sums"]
 
 # Rows whose sum is taken on its own. Part of what the bits are: never a matter of tuning.
 CHUNK = 1024
@@ -36,6 +36,16 @@ def scaled_values(indptr, indices, data, left, right, out, start, stop):
     for i in range(start * CHUNK, min(stop * CHUNK, len(indptr) - 1)):
         for e in range(indptr[i], indptr[i + 1]):
             out[e] = data[e] * (left[i] * right[indices[e]])
+
+
+@compile_loop
+def row_products(indptr, indices, data, vector, out, start, stop):
+    """Set some chunks of rows of ``out`` to the matrix times a vector, summed in float64."""
+    for i in range(start * CHUNK, min(stop * CHUNK, len(out))):
+        total = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            total += np.float64(data[e]) * vector[indices[e]]
+        out[i] = total
 
 
 @compile_loop

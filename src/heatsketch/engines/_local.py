@@ -38,7 +38,7 @@ class LocalEngine(Engine):
 
     Parameters
     ----------
-    graph_tolerance : float, default=0.03
+    graph_tolerance : float, default=0.05
         By how much, relatively, neighbours that are missed may move distances; a sketch of 64
         columns has an error of 0.09 anyway. 0 is exact, however long it takes.
     memory_limit : int or None, default=None
@@ -51,7 +51,7 @@ class LocalEngine(Engine):
     HeatSketch(engine=LocalEngine(graph_tolerance=0))
     """
 
-    graph_tolerance: float = 0.03
+    graph_tolerance: float = 0.05
     memory_limit: int | None = None
 
     def __repr__(self) -> str:

@@ -17,11 +17,11 @@ from heatsketch.normalization import symmetric_scaling
 from heatsketch.random_block import gaussian_block
 from heatsketch.sketch import sketch
 
-__all__ = ["choose_probes", "movement"]
+__all__ = ["choose_probes"]
 
-FEWEST, MOST = 4, 64
-N_PARTS, PART = 4, 5000  # parts of the data that are tried, and their size
-N_COMPONENTS, POWER, N_PAIRS = 32, 8, 5000
+FEWEST, MOST = 8, 64
+N_PARTS, PART = 2, 10_000  # parts of the data that are tried, and their size
+N_COMPONENTS, POWER, N_PAIRS = 32, 8, 10_000
 
 
 def choose_probes(points: np.ndarray, tree: ListTree, *, n_neighbors: int, tolerance: float) -> int:
@@ -29,22 +29,25 @@ def choose_probes(points: np.ndarray, tree: ListTree, *, n_neighbors: int, toler
     # As many candidates as neighbours would leave nothing to choose from.
     n_probes = max(FEWEST, -(-4 * n_neighbors // POINTS_PER_LIST))
     parts = [_part(points, i) for i in range(N_PARTS)]
+    more = _all_distances(parts, tree, n_probes, n_neighbors)
     while n_probes < min(MOST, tree.n_lists):
-        moved = [movement(part, tree, n_probes, n_neighbors=n_neighbors) for part in parts]
-        if np.mean(moved) <= tolerance:
+        few, more = more, _all_distances(parts, tree, 2 * n_probes, n_neighbors)
+        if _spread(few, more) <= tolerance:
             break
         n_probes *= 2
     return min(n_probes, tree.n_lists)
 
 
-def movement(points: np.ndarray, tree: ListTree, n_probes: int, *, n_neighbors: int) -> float:
-    """Spread of the ratio of sketched distances between two numbers of probes, one the double."""
-    few, more = (
-        _distances(points, NeighborLists.arrange(points, tree, n), n_neighbors)
-        for n in (n_probes, 2 * n_probes)
-    )
+def _spread(few: np.ndarray, more: np.ndarray) -> float:
     apart = more > 0  # duplicates are not
     return float(np.std(few[apart] / more[apart])) if apart.any() else 0.0
+
+
+def _all_distances(
+    parts: list[np.ndarray], tree: ListTree, n_probes: int, n_neighbors: int
+) -> np.ndarray:
+    arranged = (NeighborLists.arrange(part, tree, n_probes) for part in parts)
+    return np.concatenate([_distances(lists, n_neighbors) for lists in arranged])
 
 
 def _part(points: np.ndarray, i: int) -> np.ndarray:
@@ -55,14 +58,17 @@ def _part(points: np.ndarray, i: int) -> np.ndarray:
     return points[np.sort(np.argpartition(squares, size - 1)[:size])]
 
 
-def _distances(points: np.ndarray, lists: NeighborLists, n_neighbors: int) -> np.ndarray:
+def _distances(lists: NeighborLists, n_neighbors: int) -> np.ndarray:
     """Return sketched diffusion distances between random points, in the order given."""
+    n_points = len(lists.points)
     d2, radii = lists.graph(n_neighbors)
     K = gaussian_affinity(d2, epsilon=float(np.mean(radii[np.isfinite(radii)])))
     A = heat_operator(K, symmetric_scaling(K))
-    Y = np.empty((len(points), N_COMPONENTS), A.dtype)
-    Y[lists.order] = sketch(A, gaussian_block(lists.order, N_COMPONENTS, seed=0), power=POWER)
-    lots = np.argsort(gaussian_block(len(points), 2, seed=1), axis=0)
-    pairs = lots[np.arange(N_PAIRS) % len(points)]
+    Y = np.empty((n_points, N_COMPONENTS), A.dtype)
+    Y[lists.order] = sketch(
+        A, gaussian_block(lists.order, N_COMPONENTS, seed=0, dtype=A.dtype), power=POWER
+    )
+    lots = np.argsort(gaussian_block(n_points, 2, seed=1), axis=0)
+    pairs = lots[np.arange(N_PAIRS) % n_points]
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     return np.linalg.norm(Y[pairs[:, 0]] - Y[pairs[:, 1]], axis=1)

@@ -1,0 +1,57 @@
+"""Rows of a sparse matrix in chunks, on all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch.threads import in_threads
+
+__all__ = ["by_chunks", "is_compiled", "multiply_vector"]
+
+# Many more pieces of work than threads: rows differ in length.
+PIECES = 64
+FEWEST_CHUNKS = 8  # of a piece, or a thread would cost more than it gains
+
+
+def by_chunks(work: Callable[[int, int], None], n_rows: int) -> None:
+    """Call ``work(start, stop)`` until all chunks of rows are done."""
+    from heatsketch.compiled import products  # numba is loaded when first needed
+
+    n_chunks = -(-n_rows // products.CHUNK)
+    n_pieces = min(max(1, n_chunks // FEWEST_CHUNKS), PIECES)
+    cuts = np.linspace(0, n_chunks, n_pieces + 1).astype(np.intp).tolist()
+    in_threads(lambda cut: work(*cut), pairwise(cuts))
+
+
+def is_compiled(K: Any) -> bool:
+    """Say whether there are compiled loops for a matrix."""
+    return sparse.issparse(K) and K.format == "csr" and K.dtype in (np.float32, np.float64)
+
+
+def multiply_vector(K: Any, vector: Any) -> Any:
+    """Return ``K @ vector``, for a CSR matrix in float64 without a copy of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from heatsketch.row_chunks import multiply_vector
+    >>> multiply_vector(sparse.csr_array(np.eye(2, dtype=np.float32)), np.array([0.1, 0.2]))
+    array([0.1, 0.2])
+    """
+    if not (is_compiled(K) and isinstance(vector, np.ndarray)):
+        return K @ vector
+    from heatsketch.compiled import products
+
+    out = np.empty(K.shape[0])
+
+    def work(start: int, stop: int) -> None:
+        products.row_products(K.indptr, K.indices, K.data, vector, out, start, stop)
+
+    by_chunks(work, K.shape[0])
+    return out
