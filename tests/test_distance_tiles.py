@@ -7,16 +7,15 @@ import pytest
 from registry import SEEDS, circle, cloud, two_blobs
 from scipy import sparse
 
-from heatsketch import HeatSketch, LocalEngine, gaussian_affinity, neighbor_graph
+from heatsketch import HeatSketch, gaussian_affinity, neighbor_graph
 from heatsketch.distance_tiles import DistanceTiles
 from heatsketch.graph import METRICS, count_components
 from heatsketch.testing import check_affinity, check_extension, tolerance
 
-SMALL = LocalEngine(memory_limit=1)
-
 
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch):
+    monkeypatch.setattr("heatsketch.engines._local.all_pairs_bytes", lambda *_: np.inf)
     monkeypatch.setattr("heatsketch.distance_tiles.TILE_ENTRIES", 700)
 
 
@@ -36,23 +35,25 @@ def test_products_are_those_of_the_matrix(metric, seed):
 
 @pytest.mark.parametrize("normalization", ["symmetric", "bistochastic"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_an_embedding_from_tiles_is_that_of_the_matrix(normalization, dtype):
+def test_an_embedding_from_tiles_is_that_of_the_matrix(monkeypatch, normalization, dtype):
     X = circle(150).astype(dtype)
     options = {"n_neighbors": None, "normalization": normalization}
+    found = HeatSketch(8, **options).fit_transform(X)
+    monkeypatch.undo()
     wanted = HeatSketch(8, **options).fit_transform(X)
-    found = HeatSketch(8, **options, engine=SMALL).fit_transform(X)
     np.testing.assert_allclose(found, wanted, atol=tolerance(dtype, terms=150))
 
 
-def test_sparse_points_have_tiles_too():
+def test_sparse_points_have_tiles_too(monkeypatch):
     X = sparse.csr_array(cloud(60) * (cloud(60, seed=1) > 0))
+    found = HeatSketch(4, n_neighbors=None).fit_transform(X)
+    monkeypatch.undo()
     wanted = HeatSketch(4, n_neighbors=None).fit_transform(X)
-    found = HeatSketch(4, n_neighbors=None, engine=SMALL).fit_transform(X)
     np.testing.assert_allclose(found, wanted, atol=1e-12)
 
 
 def test_training_points_keep_their_embedding():
-    check_extension(HeatSketch(8, n_neighbors=None, engine=SMALL), circle(60))
+    check_extension(HeatSketch(8, n_neighbors=None), circle(60))
 
 
 def test_pieces_are_counted_without_the_matrix():
@@ -65,7 +66,7 @@ def test_pieces_are_counted_without_the_matrix():
 def test_no_quadratic_memory(monkeypatch):
     monkeypatch.setattr("heatsketch.distance_tiles.TILE_ENTRIES", 50_000)
     X = circle(3000)
-    model = HeatSketch(4, n_neighbors=None, epsilon=0.1, engine=SMALL)
+    model = HeatSketch(4, n_neighbors=None, epsilon=0.1)
     tracemalloc.start()
     model.fit(X)
     peak = tracemalloc.get_traced_memory()[1]

@@ -88,8 +88,8 @@ def test_engines_are_looked_up_in_one_place():
 class WrongEngine(LocalEngine):
     """Forgets the neighbours that only the other side knows."""
 
-    def neighbors(self, X, *, metric, n_neighbors):
-        neighbors, d2 = super().neighbors(X, metric=metric, n_neighbors=n_neighbors)
+    def neighbors(self, X, **options):
+        neighbors, d2 = super().neighbors(X, **options)
         return replace(neighbors, radii=-np.ones(len(X))), d2
 
 

@@ -8,6 +8,7 @@ from heatsketch.graph import neighbor_graph
 from heatsketch.heat_operator import HeatOperator, heat_operator
 from heatsketch.normalization import Scaling, bistochastic_scaling, symmetric_scaling
 from heatsketch.random_block import gaussian_block, rademacher_block
+from heatsketch.resources import Resources, estimate_resources
 from heatsketch.sketch import sketch, sketch_heat, sketch_path
 from heatsketch.spectral import diffusion_coordinates
 
@@ -20,12 +21,14 @@ __all__ = [
     "HeatOperator",
     "HeatSketch",
     "LocalEngine",
+    "Resources",
     "Scaling",
     "__version__",
     "bilipschitz_constant",
     "bistochastic_scaling",
     "diffusion_coordinates",
     "estimate_epsilon",
+    "estimate_resources",
     "exact_diffusion_distances",
     "gaussian_affinity",
     "gaussian_block",

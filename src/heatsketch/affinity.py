@@ -62,7 +62,9 @@ def gaussian_affinity(d2: Any, *, epsilon: float) -> Any:
         K = copy(d2)  # which shares the indices
         K.data = np.exp(_exponents(d2.data, epsilon))
         return K
-    return np.exp(_exponents(d2, epsilon))
+    exponents = _exponents(d2, epsilon)
+    # In place: all pairs are large.
+    return np.exp(exponents, out=exponents if isinstance(exponents, np.ndarray) else None)
 
 
 def _exponents(d2: Any, epsilon: float) -> Any:
@@ -196,7 +198,7 @@ def estimate_epsilon(d2: Any) -> EpsilonEstimate:
     logs = np.log(apart)
     lowest, width = float(logs.min()), max(float(np.ptp(logs)), 1.0) / N_BINS
     counts = np.bincount(((logs - lowest) / width).astype(np.int32), minlength=N_BINS + 1)
-    centers = np.exp(lowest + width * (np.arange(len(counts)) + 0.5))
+    centers = np.exp(lowest + width * np.minimum(np.arange(len(counts)) + 0.5, N_BINS))
     # Beyond these bounds every affinity is 0 or every affinity is 1.
     limits = np.finfo(np.float64)
     lowest, highest = max(apart.min() / 30, limits.tiny), min(apart.max(), limits.max / 32) * 30

@@ -31,6 +31,7 @@ from heatsketch.affinity import (
     gaussian_affinity_rows,
     nearest_squares,
 )
+from heatsketch.callbacks import CallbackSupportMixin, fit_progress, with_callbacks
 from heatsketch.diagnosis import (
     warn_about_decay,
     warn_about_far_points,
@@ -56,6 +57,7 @@ from heatsketch.validation import (
     check_square,
     check_symmetric,
     check_zero_diagonal,
+    stored_like,
 )
 
 __all__ = ["DiffusionMap", "HeatSketch"]
@@ -68,7 +70,9 @@ EPSILON_POINTS = 200_000  # at most, to which they are
 ALL_PAIRS_UP_TO = 5000  # points, unless told otherwise
 
 
-class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+class _HeatEmbedding(
+    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
+):
     """What the two embeddings share: the way from ``X`` to rows of the heat operator."""
 
     _parameter_constraints: ClassVar[dict] = {
@@ -89,6 +93,7 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """Make an embedding of the last product, in place."""
         return last
 
+    @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, *, row_ids: Any = None) -> _HeatEmbedding:
         """Embed the points of ``X``.
@@ -108,10 +113,15 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         -------
         self
         """
+        with fit_progress(self):
+            return self._fit(X, row_ids)
+
+    def _fit(self, X: Any, row_ids: Any) -> _HeatEmbedding:
         self._forget()
         X = self._check(X, reset=True)
         rows = check_row_ids(row_ids, X.shape[0])
         K = self._training_affinity(X, rows)
+        del X  # the neighbours have it, in their order
         rows = rows[self.order_]
         warn_about_lonely_points(K, self.epsilon_)
         self.n_connected_components_ = count_components(K)
@@ -196,7 +206,7 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             if self.metric == "precomputed":
                 self._check_distances(X, reset=reset)
             elif not reset:
-                X = _stored_like(self.neighbors_.points, X)
+                X = stored_like(self.neighbors_.points, X)
         return X.astype(dtype, copy=False)
 
     def _check_distances(self, X: Any, *, reset: bool) -> None:
@@ -224,7 +234,10 @@ class _HeatEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             self.order_ = np.argsort(rows)
             X, rows = X[self.order_], rows[self.order_]
         self.neighbors_, d2 = resolve_engine(self.engine).neighbors(
-            X, metric=self.metric, n_neighbors=self._n_neighbors(X)
+            X,
+            metric=self.metric,
+            n_neighbors=self._n_neighbors(X),
+            n_columns=self.n_components,
         )
         self.order_ = self.order_[self.neighbors_.order]
         automatic = isinstance(self.epsilon, str)
@@ -396,7 +409,7 @@ class HeatSketch(_HeatEmbedding):
         self.seed_ = _seed(self.random_state)
         G = BLOCKS[self.random_matrix](rows, self.n_components, seed=self.seed_, dtype=A.dtype)
         self.stationary_coefficients_ = A.stationary_coefficients(G)
-        return diffuse(A, G, power=self.power - 1) if self.power > 1 else A.deflate(G)
+        return A.deflate(diffuse(A, G, power=self.power - 1))
 
     def _finish(self, last: np.ndarray, A: HeatOperator) -> np.ndarray:
         if self.stationary == "keep":
@@ -476,13 +489,6 @@ class DiffusionMap(_HeatEmbedding):
         eigenvalue_powers(self.eigenvalues_, self.power)  # a refusal names the power as given
         # One power is left for the last product, since A v = lambda v.
         return vectors * eigenvalue_powers(self.eigenvalues_, self.power - 1)
-
-
-def _stored_like(training_points: Any, X: Any) -> Any:
-    """Return new points as the training points are stored, dense or sparse."""
-    if sparse.issparse(training_points):
-        return sparse.csr_array(X)
-    return X.toarray() if sparse.issparse(X) else X
 
 
 def _seed(random_state: Any) -> int:

@@ -293,29 +293,29 @@ def count_components(K: Any) -> int:
     2
     """
     eps = np.finfo(K.dtype if K.dtype.kind == "f" else np.float64).eps
+    if sparse.issparse(K):
+        from heatsketch.compiled import components  # numba is loaded when first needed
+
+        links = sparse.csr_array(K)
+        return components.count_pieces(links.indptr, links.indices, links.data, eps)
     if isinstance(K, DistanceTiles):
-        return _count_tiled_components(K, eps)
-    if not sparse.issparse(K) and (eps * K.max(axis=1) < K.min(axis=1)).all():
-        return 1  # the usual case of a kernel of all pairs, in no memory
-    from heatsketch.compiled import components  # numba is loaded when first needed
-
-    links = sparse.csr_array(K)
-    return components.count_pieces(links.indptr, links.indices, links.data, eps)
+        return _count_pieces(K.tile, eps * K.diagonal())
+    return _count_pieces(lambda rows, columns: K[np.ix_(rows, columns)], eps * K.max(axis=1))
 
 
-def _count_tiled_components(K: DistanceTiles, eps: float) -> int:
+def _count_pieces(tile: Callable[..., np.ndarray], least: np.ndarray) -> int:
     """Count pieces by visiting, from one point after the other, all that are linked to it.
 
     Each point is asked once, for the points that nobody has reached yet; where all are linked,
     the first one reaches them.
     """
-    unreached, n_pieces, largest = np.arange(K.shape[0]), 0, K.diagonal()
+    unreached, n_pieces = np.arange(len(least)), 0
     while unreached.size:
         frontier, unreached, n_pieces = unreached[:1], unreached[1:], n_pieces + 1
         while frontier.size and unreached.size:
             asked, frontier = frontier[:FRONTIER], frontier[FRONTIER:]
-            linked = K.tile(asked, unreached) > eps * largest[asked, np.newaxis]
-            reached = linked.any(axis=0)
+            weakest = np.minimum(least[asked, np.newaxis], least[unreached])
+            reached = (tile(asked, unreached) > weakest).any(axis=0)
             frontier = np.concatenate([frontier, unreached[reached]])
             unreached = unreached[~reached]
     return n_pieces

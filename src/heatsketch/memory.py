@@ -1,4 +1,8 @@
-"""How much memory there is, and how much is needed."""
+"""How much memory there is, and how much a fit takes.
+
+The figures are sums over the arrays that are alive at once, stage by stage; the largest stage
+counts. They leave out ``X`` as the caller holds it.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,16 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["all_pairs_bytes", "physical_memory"]
+__all__ = ["all_pairs_bytes", "neighbors_bytes", "physical_memory", "tiles_bytes"]
 
-# A fit with all pairs holds at its peak, measured: distances, exponents, affinities and links.
-DENSE_COPIES = 4
+# All pairs in memory, at the peak: distances and affinities.
+DENSE_COPIES = 2
+# All pairs made anew: tiles and what is made of them, in all threads.
+TILES = 200 * 2**20
+# Libraries that a first fit loads, and their compiled loops.
+LIBRARIES = 100 * 2**20
+UNION = 1.25  # entries of a symmetric graph, over those of its rows
+N_PROBES = 16
 
 
 def physical_memory() -> float:
@@ -21,13 +31,36 @@ def physical_memory() -> float:
         return float("inf")
 
 
-def all_pairs_bytes(n_points: int, dtype: Any) -> int:
-    """Return the bytes that a fit with all pairs of points takes.
+def all_pairs_bytes(n_points: int, n_features: int, n_components: int, dtype: Any) -> float:
+    """Return the bytes that a fit with all pairs of points in memory takes."""
+    size = np.dtype(dtype).itemsize
+    points = n_points * n_features * size
+    return LIBRARIES + points + (DENSE_COPIES * n_points + 4 * n_components) * n_points * size
+
+
+def tiles_bytes(n_points: int, n_features: int, n_components: int, dtype: Any) -> float:
+    """Return the bytes that a fit with all pairs made anew at every product takes."""
+    size = np.dtype(dtype).itemsize
+    return LIBRARIES + TILES + n_points * (n_features + 5 * n_components) * size
+
+
+def neighbors_bytes(
+    n_points: int, n_features: int, n_components: int, n_neighbors: int, dtype: Any
+) -> float:
+    """Return the bytes that a fit with neighbours takes.
 
     Examples
     --------
-    >>> from heatsketch.memory import all_pairs_bytes
-    >>> all_pairs_bytes(1000, "float64")
-    32000000
+    Ten million points on a laptop:
+
+    >>> from heatsketch.memory import neighbors_bytes
+    >>> round(neighbors_bytes(10**7, 16, 32, 15, "float32") / 2**30)
+    7
     """
-    return DENSE_COPIES * n_points**2 * np.dtype(dtype).itemsize
+    size = np.dtype(dtype).itemsize
+    edge = n_neighbors * (4 + size)  # of a point, in one direction
+    whole = UNION * edge
+    common = 2 * n_features * size + 4 * N_PROBES + 40  # points, probes, orders and weights
+    graph = 2 * edge + whole
+    sketch = whole + 3 * n_components * size
+    return LIBRARIES + n_points * (common + max(graph, sketch))

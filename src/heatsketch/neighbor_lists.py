@@ -82,7 +82,7 @@ class ListTree:
                 found = _nearest_children(X[rows], found, level, n_followed)
             return found
 
-        return np.concatenate(in_threads(descend, _groups(len(X))))
+        return np.concatenate(in_threads(descend, _groups(len(X)), name="lists"))
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,8 @@ def _search(
         filled = np.arange(ids.shape[1]) < counts[:, np.newaxis]
         return counts, ids[filled], squares[filled]
 
-    counts, ids, squares = zip(*in_threads(search, _groups(len(queries))), strict=True)
+    found = in_threads(search, _groups(len(queries)), name="neighbours")
+    counts, ids, squares = zip(*found, strict=True)
     indptr = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
     return Found(indptr, np.concatenate(ids), np.concatenate(squares))
 

@@ -15,6 +15,7 @@ __all__ = ["by_chunks", "is_compiled", "multiply_vector"]
 
 # Many more pieces of work than threads: rows differ in length.
 PIECES = 64
+DENSE_ENTRIES = 4_000_000  # of a dense matrix, converted at a time
 FEWEST_CHUNKS = 8  # of a piece, or a thread would cost more than it gains
 
 
@@ -34,7 +35,7 @@ def is_compiled(K: Any) -> bool:
 
 
 def multiply_vector(K: Any, vector: Any) -> Any:
-    """Return ``K @ vector``, for a CSR matrix in float64 without a copy of it.
+    """Return ``K @ vector``, in float64 and without a copy of the matrix.
 
     Examples
     --------
@@ -44,6 +45,10 @@ def multiply_vector(K: Any, vector: Any) -> Any:
     >>> multiply_vector(sparse.csr_array(np.eye(2, dtype=np.float32)), np.array([0.1, 0.2]))
     array([0.1, 0.2])
     """
+    if isinstance(K, np.ndarray) and K.dtype != vector.dtype:
+        # numpy would make a copy of the whole matrix in the wider type.
+        pieces = np.array_split(K, max(1, K.size // DENSE_ENTRIES))
+        return np.concatenate([piece.astype(vector.dtype) @ vector for piece in pieces])
     if not (is_compiled(K) and isinstance(vector, np.ndarray)):
         return K @ vector
     from heatsketch.compiled import products

@@ -49,6 +49,7 @@ from heatsketch.chebyshev import (
     tolerance_of,
 )
 from heatsketch.exceptions import SpectrumError
+from heatsketch.progress import steps
 
 __all__ = ["diffuse", "power_coefficients", "sketch", "sketch_heat", "sketch_path"]
 
@@ -321,9 +322,11 @@ def _radius(block: Any, before: Any, power: int) -> float:
 def _steps(A: Any, block: Any, count: int) -> Any:
     """Step by step, in the memory of two blocks that are not the one given."""
     given, spare, coefficients = block, None, A.stationary_coefficients(block)
+    done = steps("diffusion", count)
     for _ in range(count):
         following, coefficients = A.step(block, coefficients, out=spare)
         block, spare = following, None if block is given else block
+        done()
     return block
 
 

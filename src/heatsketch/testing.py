@@ -135,7 +135,7 @@ def check_engine(engine: Engine, *, seed: int = 0, metric: Any = "euclidean") ->
     """
     X = np.random.default_rng(seed).standard_normal((60, 3))
     X[50:] = X[:10]
-    full = np.asarray(engine.neighbors(X, metric=metric, n_neighbors=None)[1])
+    full = np.asarray(engine.neighbors(X, metric=metric, n_neighbors=None, n_columns=1)[1])
     _require_close(full, full.T, 0, "distances are not symmetric bit for bit")
     _require_close(full.diagonal(), np.zeros(60), 0, "a point is not at distance 0 from itself")
     if metric == "euclidean":
@@ -144,7 +144,7 @@ def check_engine(engine: Engine, *, seed: int = 0, metric: Any = "euclidean") ->
     radii = np.sort(full, axis=1)[:, 6]
     near = (full <= radii[:, np.newaxis]) | (full <= radii)
     wanted = np.where(near, np.exp(-full), 0)
-    neighbors, graph = engine.neighbors(X, metric=metric, n_neighbors=7)
+    neighbors, graph = engine.neighbors(X, metric=metric, n_neighbors=7, n_columns=1)
     wanted = wanted[neighbors.order][:, neighbors.order]
     again = neighbors.distances_to(X[neighbors.order[::-1]])
     for name, distances, rows in (("fitted", graph, wanted), ("new", again, wanted[::-1])):

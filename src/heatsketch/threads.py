@@ -8,14 +8,19 @@ from typing import Any
 
 from joblib import cpu_count  # knows of containers and of affinities
 
+from heatsketch.progress import steps
+
 __all__ = ["in_threads"]
 
 
-def in_threads(function: Callable[[Any], Any], pieces: Iterable[Any]) -> list[Any]:
+def in_threads(
+    function: Callable[[Any], Any], pieces: Iterable[Any], *, name: str = ""
+) -> list[Any]:
     """Apply a function to each piece, and return the results in order.
 
-    An error, or Ctrl-C, drops the pieces that have not begun. What is computed must not depend
-    on which thread computes it, nor on how many there are.
+    Work that has a name tells how far it is. An error, or Ctrl-C, drops the pieces that have not
+    begun. What is computed must not depend on which thread computes it, nor on how many there
+    are.
 
     Examples
     --------
@@ -23,11 +28,15 @@ def in_threads(function: Callable[[Any], Any], pieces: Iterable[Any]) -> list[An
     >>> in_threads(abs, [-2, 3])
     [2, 3]
     """
-    pieces = list(pieces)
+    pieces, results = list(pieces), []
     if len(pieces) < 2:
         return [function(piece) for piece in pieces]
+    done = steps(name, len(pieces) if name else 0)
     threads = ThreadPoolExecutor(cpu_count())
     try:
-        return list(threads.map(function, pieces))
+        for result in threads.map(function, pieces):
+            results.append(result)
+            done()
+        return results
     finally:
         threads.shutdown(cancel_futures=True)

@@ -32,6 +32,7 @@ __all__ = [
     "check_square",
     "check_symmetric",
     "check_zero_diagonal",
+    "stored_like",
 ]
 
 _LARGEST_SUM = 1e100  # of a row of affinities: its square and its inverse are still floats
@@ -196,6 +197,13 @@ def check_row_ids(row_ids: Any, n_rows: int) -> np.ndarray:
             "numbers; give each row an id of its own."
         )
     return ids
+
+
+def stored_like(training_points: Any, X: Any) -> Any:
+    """Return new points as the training points are stored, dense or sparse."""
+    if sparse.issparse(training_points):
+        return sparse.csr_array(X)
+    return X.toarray() if sparse.issparse(X) else X
 
 
 def _refuse_negative(X: Any, name: str, rule: str) -> None:

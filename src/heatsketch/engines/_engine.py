@@ -22,7 +22,8 @@ class Engine(ABC):
     >>> isinstance(LocalEngine(), Engine)
     True
     >>> X = np.array([[0.0], [2.0]])
-    >>> neighbors, d2 = LocalEngine().neighbors(X, metric="euclidean", n_neighbors=None)
+    >>> neighbors, d2 = LocalEngine().neighbors(
+    ...     X, metric="euclidean", n_neighbors=None, n_columns=1)
     >>> d2
     array([[0., 4.],
            [4., 0.]])
@@ -31,9 +32,14 @@ class Engine(ABC):
     """
 
     @abstractmethod
-    def neighbors(self, X: Any, *, metric: Any, n_neighbors: int | None) -> tuple[Any, Any]:
+    def neighbors(
+        self, X: Any, *, metric: Any, n_neighbors: int | None, n_columns: int
+    ) -> tuple[Any, Any]:
         """Find who is near whom among the rows of ``X``.
 
-        Returns what remembers it, as :class:`heatsketch.graph.Neighbors` does: its ``order``
-        of the rows, and ``distances_to(X_new)``; and the squared distances in that order.
+        ``n_columns`` tells how wide the blocks will be that are multiplied, for those who have to
+        find room for them.
+
+        Returns what remembers it, as :class:`heatsketch.graph.Neighbors` does: its ``order`` of
+        the rows, and ``distances_to(X_new)``; and the squared distances in that order.
         """

@@ -14,7 +14,12 @@ from heatsketch.engines._engine import Engine
 from heatsketch.engines._probes import choose_probes
 from heatsketch.exceptions import MemoryBudgetError
 from heatsketch.graph import LIST_METRICS, Neighbors, find_neighbors
-from heatsketch.memory import all_pairs_bytes, physical_memory
+from heatsketch.memory import (
+    all_pairs_bytes,
+    neighbors_bytes,
+    physical_memory,
+    tiles_bytes,
+)
 
 __all__ = ["LocalEngine"]
 
@@ -42,7 +47,8 @@ class LocalEngine(Engine):
         By how much, relatively, neighbours that are missed may move distances; a sketch of 64
         columns has an error of 0.09 anyway. 0 is exact, however long it takes.
     memory_limit : int or None, default=None
-        Bytes that a fit may take; None allows all memory of this machine.
+        Bytes that a fit may take besides ``X``; None allows all memory of this machine. A fit
+        that would take more is refused before it starts.
 
     Examples
     --------
@@ -60,29 +66,43 @@ class LocalEngine(Engine):
         chosen = (f"{name}={value!r}" for name, value, default in values if value != default)
         return f"{type(self).__name__}({', '.join(chosen)})"
 
-    def neighbors(self, X: Any, *, metric: Any, n_neighbors: int | None) -> tuple[Neighbors, Any]:
+    def neighbors(
+        self, X: Any, *, metric: Any, n_neighbors: int | None, n_columns: int = 1
+    ) -> tuple[Neighbors, Any]:
         """Find who is near whom among the rows of ``X``."""
-        if n_neighbors is None and self._is_large(X, metric):
+        if n_neighbors is None and metric != "precomputed" and self._is_large(X, n_columns):
             return Neighbors(X, np.arange(X.shape[0]), metric), DistanceTiles(X, metric)
         n_probes = None
-        if n_neighbors and self.graph_tolerance and self._is_long(X, metric):
-            n_probes = partial(
-                choose_probes, n_neighbors=n_neighbors, tolerance=self.graph_tolerance
+        if n_neighbors is not None:
+            self._refuse_beyond(
+                neighbors_bytes(X.shape[0], X.shape[1], n_columns, n_neighbors, X.dtype),
+                f"n_neighbors={n_neighbors} and n_components={n_columns}",
+                "use fewer of either, or raise memory_limit",
             )
+            if self.graph_tolerance and self._is_long(X, metric):
+                n_probes = partial(
+                    choose_probes, n_neighbors=n_neighbors, tolerance=self.graph_tolerance
+                )
         return find_neighbors(X, metric=metric, n_neighbors=n_neighbors, n_probes=n_probes)
 
-    def _is_large(self, X: Any, metric: Any) -> bool:
-        """Say whether all pairs of points do not fit in memory; refuse what would take hours."""
-        needed, memory = all_pairs_bytes(X.shape[0], X.dtype), self._memory()
-        if metric == "precomputed" or needed <= memory:
+    def _is_large(self, X: Any, n_columns: int) -> bool:
+        """Say whether all pairs of points do not fit in memory; refuse what cannot be done."""
+        size = *X.shape, n_columns, X.dtype
+        needed = all_pairs_bytes(*size)
+        if needed <= self._memory():
             return False
-        if X.shape[0] > MOST_POINTS_IN_PAIRS:
-            raise MemoryBudgetError(
-                f"n_neighbors=None keeps all pairs of {X.shape[0]} points, which need "
-                f"{needed / 2**30:.0f} GiB of the {memory / 2**30:.1f} GiB allowed, or hours if "
-                "made anew at every product; use n_neighbors=15 or so."
-            )
+        what, remedy = "n_neighbors=None", "use n_neighbors=15 or so"
+        if X.shape[0] > MOST_POINTS_IN_PAIRS:  # or hours, if made anew at every product
+            self._refuse_beyond(needed, what, remedy)
+        self._refuse_beyond(tiles_bytes(*size), what, remedy)
         return True
+
+    def _refuse_beyond(self, needed: float, what: str, remedy: str) -> None:
+        if needed > self._memory():
+            raise MemoryBudgetError(
+                f"{what} would take about {needed / 2**30:.1f} GiB of the "
+                f"{self._memory() / 2**30:.1f} GiB allowed; {remedy}."
+            )
 
     def _memory(self) -> float:
         return physical_memory() if self.memory_limit is None else self.memory_limit

@@ -1,0 +1,84 @@
+"""Time and memory from 1e5 to 1e7 points, each size in a process of its own; and their picture."""
+
+import argparse
+import json
+import subprocess
+import sys
+from resource import RUSAGE_SELF, getrusage
+from time import perf_counter
+
+import numpy as np
+from data import manifold
+from timing import RESULTS, read, write
+
+from heatsketch import HeatSketch, estimate_resources
+
+SIZES = 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000
+N_FEATURES, N_COMPONENTS, N_NEIGHBORS = 16, 32, 15
+
+
+def run_one(n_points):
+    HeatSketch(N_COMPONENTS, n_neighbors=N_NEIGHBORS).fit(manifold(60_000, N_FEATURES))  # compile
+    X = manifold(n_points, N_FEATURES)
+    start = perf_counter()
+    model = HeatSketch(N_COMPONENTS, n_neighbors=N_NEIGHBORS).fit(X)
+    took = perf_counter() - start
+    assert np.isfinite(model.embedding_).all()
+    print(json.dumps({
+        "points": n_points,
+        "seconds": round(took, 1),
+        "microseconds a point": round(1e6 * took / n_points, 1),
+        "peak GiB": round(getrusage(RUSAGE_SELF).ru_maxrss / 2**20, 2),
+        "probes": model.neighbors_.lists.probes.shape[1],
+    }))  # fmt: skip
+
+
+def draw(rows):
+    import matplotlib.pyplot as plt
+
+    points = [row["points"] for row in rows]
+    figure, (time, memory) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    time.loglog(points, [row["seconds"] for row in rows], "o-", color="#0072B2")
+    time.set(xlabel="points", ylabel="seconds", title="Time of a fit (2 cores)")
+    memory.loglog(
+        points, [row["peak GiB"] for row in rows], "o-", color="#D55E00", label="measured"
+    )
+    memory.loglog(points, [row["predicted GiB"] for row in rows], "k--", label="predicted")
+    memory.set(xlabel="points", ylabel="GiB", title="Peak memory")
+    memory.legend(frameon=False)
+    for axes in (time, memory):
+        axes.grid(alpha=0.3)
+    for row in (rows[0], rows[-1]):
+        time.annotate(
+            f"{1e-6 * row['microseconds a point']:.1e} s a point", (row["points"], row["seconds"]),
+            xytext=(-10, 12), textcoords="offset points", ha="right" if row is rows[-1] else "left",
+        )  # fmt: skip
+    figure.savefig(RESULTS / "scaling.png", dpi=150)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--points", type=int)
+    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES)
+    parser.add_argument("--draw", action="store_true", help="draw the results that are there")
+    options = parser.parse_args()
+    if options.points:
+        return run_one(options.points)
+    if not options.draw:
+        rows = []
+        for n_points in options.sizes:
+            call = [sys.executable, __file__, "--points", str(n_points)]
+            done = subprocess.run(call, check=True, capture_output=True, text=True)
+            row = json.loads(done.stdout.splitlines()[-1])
+            wanted = estimate_resources(
+                n_points, N_FEATURES, n_components=N_COMPONENTS, n_neighbors=N_NEIGHBORS
+            )
+            row["predicted GiB"] = round(wanted.bytes / 2**30, 2)
+            print(row, flush=True)
+            rows.append(row)
+        write("scaling", rows)
+    return draw(read("scaling"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""How far long work has come.
+
+Whoever works says so with :func:`steps`; whoever wants to know listens. Nobody else is asked:
+work in one thread or task is not heard in another.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from time import perf_counter
+from typing import TextIO
+
+__all__ = ["Listener", "listening", "on_terminal", "steps"]
+
+# Told the name of some work and its number of steps; what it returns is called after each step.
+Listener = Callable[[str, int], Callable[[], None]]
+
+PATIENCE = 3.0  # seconds of silence
+EVERY = 0.2  # seconds between two lines
+
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+def steps(name: str, n_steps: int) -> Callable[[], None]:
+    """Announce work of so many steps; call what is returned after each of them.
+
+    Examples
+    --------
+    >>> from heatsketch.progress import steps
+    >>> done = steps("diffusion", 2)
+    >>> done()
+    """
+    listener = _listener.get()
+    return listener(name, n_steps) if listener and n_steps else lambda: None
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Let a listener hear of all work in this block."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def on_terminal(stream: TextIO | None = None) -> Listener:
+    """Return a listener that writes a line to a terminal, and nothing elsewhere.
+
+    It is silent for the first seconds, and leaves nothing behind.
+    """
+    stream = stream or sys.stderr
+    start = perf_counter()
+
+    def listener(name: str, n_steps: int) -> Callable[[], None]:
+        begun, state = perf_counter(), {"done": 0, "shown": 0.0}
+
+        def done() -> None:
+            state["done"] += 1
+            now, last = perf_counter(), state["done"] >= n_steps
+            if now - start < PATIENCE or not (last or now - state["shown"] > EVERY):
+                return
+            state["shown"] = now
+            left = (now - begun) / state["done"] * (n_steps - state["done"])
+            line = f"heatsketch: {name} {state['done'] / n_steps:4.0%}, {left:.0f} s left"
+            stream.write("\r" + ("" if last else line).ljust(60) + ("\r" if last else ""))
+            stream.flush()
+
+        return done
+
+    return listener if stream.isatty() else lambda name, n_steps: lambda: None

@@ -1,0 +1,134 @@
+"""How far long work has come, and how it is stopped."""
+
+import io
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from registry import circle, cloud
+
+from heatsketch import HeatSketch
+from heatsketch.progress import listening, on_terminal, steps
+from heatsketch.threads import in_threads
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_named_work_is_heard_and_other_work_is_not():
+    heard = []
+
+    def listener(name, n_steps):
+        heard.append((name, n_steps, 0))
+        return lambda: heard.append((name, n_steps, heard[-1][2] + 1))
+
+    with listening(listener):
+        in_threads(abs, range(5), name="work")
+        in_threads(abs, range(5))
+    steps("later", 3)()
+    assert heard == [("work", 5, i) for i in range(6)]
+
+
+def test_a_terminal_is_told_after_a_while(monkeypatch):
+    terminal = Terminal()
+    with listening(on_terminal(terminal)):
+        in_threads(abs, range(5), name="work")
+    assert terminal.getvalue() == ""
+    monkeypatch.setattr("heatsketch.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("heatsketch.progress.EVERY", 0.0)
+    with listening(on_terminal(terminal)):
+        in_threads(abs, range(4), name="work")
+    lines = terminal.getvalue().split("\r")
+    assert lines[1].startswith("heatsketch: work  25%, 0 s left")
+    assert lines[-2].strip() == lines[-1] == ""
+
+
+def test_what_is_no_terminal_is_told_nothing(monkeypatch):
+    monkeypatch.setattr("heatsketch.progress.PATIENCE", 0.0)
+    stream = io.StringIO()
+    with listening(on_terminal(stream)):
+        in_threads(abs, range(4), name="work")
+    assert stream.getvalue() == ""
+
+
+def test_scikit_learns_callbacks_see_every_stage():
+    pytest.importorskip("sklearn.callback")
+
+    class Recorder:
+        def __init__(self):
+            self.begun, self.ended = [], []
+
+        def setup(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            self.begun.append(context.task_name)
+
+        def on_fit_task_end(self, estimator, context):
+            self.ended.append(context.task_name)
+
+        def teardown(self, estimator, context):
+            self.begun.append("torn down")
+
+    recorder = Recorder()
+    model = HeatSketch(4, n_neighbors=5, power=6).set_callbacks(recorder).fit(circle(1000))
+    assert set(recorder.begun) == {"fit", "neighbours", "lists", "diffusion", "torn down"}
+    assert recorder.ended.count("diffusion") == 6  # 5 steps before the last product, and the stage
+    assert recorder.begun[-1] == "torn down"
+    assert recorder.ended[-1] == "fit"
+    wanted = HeatSketch(4, n_neighbors=5, power=6).fit_transform(circle(1000))
+    np.testing.assert_array_equal(model.embedding_, wanted)
+
+
+def test_an_error_drops_the_work_that_has_not_begun(monkeypatch):
+    monkeypatch.setattr("heatsketch.threads.cpu_count", lambda: 1)
+    begun = []
+
+    def work(piece):
+        begun.append(piece)
+        raise ValueError("enough")
+
+    with pytest.raises(ValueError, match="enough"):
+        in_threads(work, range(1000))
+    assert len(begun) < 1000
+
+
+def test_ctrl_c_leaves_nothing_half_fitted():
+    """A real process, a real signal: the fit ends soon, and the estimator is not fitted."""
+    program = textwrap.dedent("""
+        import numpy as np
+        from heatsketch import HeatSketch
+        from sklearn.utils.validation import check_is_fitted
+        from sklearn.exceptions import NotFittedError
+        model = HeatSketch(4, n_neighbors=10).fit(np.random.default_rng(0).random((500, 3)))
+        X = np.random.default_rng(0).random((400_000, 20))
+        print("ready", flush=True)
+        try:
+            model.fit(X)
+        except KeyboardInterrupt:
+            try:
+                check_is_fitted(model)
+            except NotFittedError:
+                print(sorted(name for name in vars(model) if name.endswith("_")))
+    """)
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(timeout=1.5)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=30)
+    assert "embedding_" not in said
+    assert "heat_operator_" not in said
+    assert said.startswith("[")
+
+
+def test_a_fit_that_failed_is_none():
+    model = HeatSketch(4).fit(cloud(50))
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.full((50, 3), np.nan))
+    assert not hasattr(model, "embedding_")

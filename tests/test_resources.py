@@ -1,0 +1,91 @@
+"""Memory: told before it is taken, and never more than allowed."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from heatsketch import estimate_resources
+from heatsketch.memory import all_pairs_bytes, neighbors_bytes, tiles_bytes
+
+# A process of its own, since memory that was once taken is not all given back.
+MEASURE = textwrap.dedent("""
+    import json, sys
+    import numpy as np
+    from heatsketch import HeatSketch, LocalEngine
+    from heatsketch.exceptions import MemoryBudgetError
+
+    def memory(name):
+        with open("/proc/self/status") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith(name)) * 1024
+
+    n, d, k, neighbors, limit = json.loads(sys.argv[1])
+    angles = np.random.default_rng(0).random((n, 4), np.float32) * 6
+    X = np.cos(angles @ np.random.default_rng(1).random((4, d), np.float32))
+    del angles
+    before, result = memory("VmRSS"), "done"
+    try:
+        engine = LocalEngine(memory_limit=limit)
+        HeatSketch(k, n_neighbors=neighbors, epsilon=0.5, power=2, engine=engine).fit(X)
+    except MemoryBudgetError:
+        result = "refused"
+    print(json.dumps([result, memory("VmHWM") - before]))
+""")
+
+
+def measured(n, d, k, n_neighbors, limit=None):
+    """Fit in a process of its own, and return how it ended and the memory it took."""
+    call = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        MEASURE,
+        json.dumps([n, d, k, n_neighbors, limit]),
+    ]
+    done = subprocess.run(call, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(
+    ("n", "d", "k", "n_neighbors"), [(300_000, 8, 32, 15), (150_000, 32, 128, 10)]
+)
+def test_memory_of_a_fit_is_foretold(n, d, k, n_neighbors):
+    result, taken = measured(n, d, k, n_neighbors)
+    assert result == "done"
+    assert taken / neighbors_bytes(n, d, k, n_neighbors, "float32") == pytest.approx(1, abs=0.25)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_of_all_pairs_is_foretold():
+    result, taken = measured(8000, 4, 16, None)
+    assert result == "done"
+    assert taken / all_pairs_bytes(8000, 4, 16, "float32") == pytest.approx(1, abs=0.25)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("n_neighbors", [None, 15])
+@pytest.mark.parametrize("n", [15_000, 400_000])
+def test_a_limit_holds_or_the_fit_is_refused(n, n_neighbors):
+    limit = 512 * 2**20
+    if n_neighbors is None and n > 15_000:
+        n = 250_000  # all pairs beyond all patience
+    result, taken = measured(n, 8, 64, n_neighbors, limit)
+    assert result == ("done" if n == 15_000 else "refused")
+    assert taken <= (1.1 * limit if result == "done" else 2**26)
+
+
+def test_estimates_grow_with_what_is_asked():
+    small, large = (
+        estimate_resources(n, 4, n_components=8, n_neighbors=10) for n in (10_000, 100_000)
+    )
+    assert small.bytes < large.bytes
+    assert 0 < small.seconds < large.seconds
+    pairs = estimate_resources(2000, 4, n_components=8)
+    assert pairs.bytes == all_pairs_bytes(2000, 4, 8, "float32")
+    beyond = estimate_resources(2_000_000, 4, n_components=8, n_neighbors=None)
+    assert beyond.bytes == tiles_bytes(2_000_000, 4, 8, "float32")
+    assert beyond.seconds > 3600
