@@ -131,7 +131,7 @@ class _HeatEmbedding(
         del K  # which a heat operator may have no use for
         self.before_last_ = self._before_last(A, rows)
         last = A @ self.before_last_
-        warn_about_decay(self.before_last_, last, power=self.power, epsilon=self.epsilon_)
+        warn_about_decay(A, self.before_last_, last, power=self.power, epsilon=self.epsilon_)
         self.embedding_ = np.empty_like(last)
         self.embedding_[self.order_] = self._finish(last, A)
         self.heat_operator_ = A
