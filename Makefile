@@ -21,8 +21,9 @@ test: ## tests with coverage, then the examples of the docstrings
 docs: ## web pages in docs/_build/html; a warning is an error
 	sphinx-build -W --keep-going -b html docs docs/_build/html
 
-bench: ## measure, and write benchmarks/results.json
-	python benchmarks/run.py
+bench: ## measure against peers and limits, in hours, and write docs/benchmarks
+	python -m pip install --group bench
+	for script in small scaling million products limits peers; do python benchmarks/$$script.py; done
 
 reproduce: ## run the paper's experiments in full, and write docs/reproduction.md
 	heatsketch reproduce --out docs

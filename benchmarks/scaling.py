@@ -4,12 +4,11 @@ import argparse
 import json
 import subprocess
 import sys
-from resource import RUSAGE_SELF, getrusage
 from time import perf_counter
 
 import numpy as np
 from data import manifold
-from timing import RESULTS, read, write
+from timing import RESULTS, memory, read, write
 
 from heatsketch import HeatSketch, estimate_resources
 
@@ -20,7 +19,7 @@ N_FEATURES, N_COMPONENTS, N_NEIGHBORS = 16, 32, 15
 def run_one(n_points):
     HeatSketch(N_COMPONENTS, n_neighbors=N_NEIGHBORS).fit(manifold(60_000, N_FEATURES))  # compile
     X = manifold(n_points, N_FEATURES)
-    start = perf_counter()
+    before, start = memory("VmRSS"), perf_counter()
     model = HeatSketch(N_COMPONENTS, n_neighbors=N_NEIGHBORS).fit(X)
     took = perf_counter() - start
     assert np.isfinite(model.embedding_).all()
@@ -28,7 +27,8 @@ def run_one(n_points):
         "points": n_points,
         "seconds": round(took, 1),
         "microseconds a point": round(1e6 * took / n_points, 1),
-        "peak GiB": round(getrusage(RUSAGE_SELF).ru_maxrss / 2**20, 2),
+        "process GiB": round(memory("VmHWM") / 2**30, 2),
+        "fit GiB": round((memory("VmHWM") - before) / 2**30, 3),
         "probes": model.neighbors_.lists.probes.shape[1],
     }))  # fmt: skip
 
@@ -40,11 +40,9 @@ def draw(rows):
     figure, (time, memory) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     time.loglog(points, [row["seconds"] for row in rows], "o-", color="#0072B2")
     time.set(xlabel="points", ylabel="seconds", title="Time of a fit (2 cores)")
-    memory.loglog(
-        points, [row["peak GiB"] for row in rows], "o-", color="#D55E00", label="measured"
-    )
+    memory.loglog(points, [row["fit GiB"] for row in rows], "o-", color="#D55E00", label="measured")
     memory.loglog(points, [row["predicted GiB"] for row in rows], "k--", label="predicted")
-    memory.set(xlabel="points", ylabel="GiB", title="Peak memory")
+    memory.set(xlabel="points", ylabel="GiB", title="Peak memory of a fit, besides X")
     memory.legend(frameon=False)
     for axes in (time, memory):
         axes.grid(alpha=0.3)
@@ -73,7 +71,8 @@ def main():
             wanted = estimate_resources(
                 n_points, N_FEATURES, n_components=N_COMPONENTS, n_neighbors=N_NEIGHBORS
             )
-            row["predicted GiB"] = round(wanted.bytes / 2**30, 2)
+            row["predicted GiB"] = round(wanted.bytes / 2**30, 3)
+            row["predicted seconds"] = round(wanted.seconds, 1)
             print(row, flush=True)
             rows.append(row)
         write("scaling", rows)

@@ -30,6 +30,12 @@ def time_ratio(function, other, *, n_pairs=7):
     return statistics.median(ratios)
 
 
+def memory(name):
+    """Return a figure of this process from the system: VmRSS is now, VmHWM was the highest."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024
+
+
 def write(name, results):
     """Print results, and keep them where the page of benchmarks shows them."""
     text = json.dumps(results, indent=2)

@@ -127,6 +127,16 @@ def test_a_tree_has_as_many_levels_as_its_lists_need(monkeypatch):
     assert steps < np.linalg.norm(np.diff(X, axis=0), axis=1).mean() / 2
 
 
+def test_centroids_that_nothing_is_near_are_left_out(monkeypatch):
+    monkeypatch.setattr(f"{ROOM}.CHILDREN", 3)
+    X = np.repeat(cloud(5), 400, axis=0)
+    tree = grow_tree(X)
+    assert len(tree.levels) == 3
+    assert tree.n_lists == 5
+    assert all((np.diff(level.starts) > 0).all() for level in tree.levels)
+    assert len(np.unique(NeighborLists.arrange(X, tree, 1).probes)) == 5
+
+
 def test_equal_points_share_a_list():
     X = np.zeros((2000, 3))
     X[:500] = 1

@@ -188,10 +188,11 @@ def _split(sample: np.ndarray, height: int) -> tuple[np.ndarray, list[np.ndarray
     for _ in range(SWEEPS):
         labels = _nearest_centroids(sample, centroids)
         centroids = _means(sample, labels, centroids)
-    labels = _nearest_centroids(sample, centroids)
+    # A centroid that nothing is near, of copies for instance, would have no children.
+    used, labels = np.unique(_nearest_centroids(sample, centroids), return_inverse=True)
     order = np.argsort(labels, kind="stable")
-    ends = np.searchsorted(labels[order], np.arange(1, n_children))
-    return centroids, np.split(sample[order], ends)
+    ends = np.searchsorted(labels[order], np.arange(1, len(used)))
+    return centroids[used], np.split(sample[order], ends)
 
 
 def _nearest_centroids(sample: np.ndarray, centroids: np.ndarray) -> np.ndarray:

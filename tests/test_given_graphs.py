@@ -1,0 +1,77 @@
+"""Graphs of neighbours that others have found."""
+
+import numpy as np
+import pytest
+from registry import SEEDS, circle
+from scipy import sparse
+from sklearn.neighbors import KNeighborsTransformer, RadiusNeighborsTransformer
+from sklearn.pipeline import make_pipeline
+
+from heatsketch import HeatSketch
+from heatsketch.exceptions import AffinityError, MissingValueError
+
+TRANSFORMERS = {
+    "scikit-learn": KNeighborsTransformer(n_neighbors=9, mode="distance"),
+    "scikit-learn, a metric that we lack": KNeighborsTransformer(
+        n_neighbors=9, mode="distance", metric="braycurtis"
+    ),
+    "scikit-learn, by radius": RadiusNeighborsTransformer(radius=0.3, mode="distance"),
+}
+
+
+def test_pynndescent_is_a_first_step_too():
+    """Where it is installed, as for the benchmarks; it compiles for minutes."""
+    pynndescent = pytest.importorskip("pynndescent")
+    first = pynndescent.PyNNDescentTransformer(n_neighbors=10, random_state=0)
+    model = make_pipeline(first, HeatSketch(16, metric="precomputed", epsilon=0.05))
+    assert np.isfinite(model.fit_transform(circle(400))).all()
+    assert np.isfinite(model.transform(circle(50, seed=1))).all()
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_any_transformer_to_neighbors_is_a_first_step(name):
+    X = circle(400) + 3
+    model = make_pipeline(TRANSFORMERS[name], HeatSketch(16, metric="precomputed", epsilon=0.05))
+    Y = model.fit_transform(X)
+    new = model.transform(circle(50, seed=1) + 3)
+    assert Y.shape == (400, 16)
+    assert np.isfinite(new).all()
+    # Points that are next to each other on the circle are next to each other in the embedding.
+    steps, far = np.linalg.norm(Y - np.roll(Y, 1, 0), axis=1), np.linalg.norm(Y - Y[::-1], axis=1)
+    assert steps.mean() < far.mean() / 3
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_our_own_neighbors_given_as_a_graph_are_our_own_embedding(seed):
+    X = circle(300, seed)
+    graph = KNeighborsTransformer(n_neighbors=9, mode="distance").fit_transform(X)  # and itself
+    given = HeatSketch(8, metric="precomputed", epsilon=0.05).fit_transform(graph)
+    found = HeatSketch(8, n_neighbors=10, epsilon=0.05).fit_transform(X)
+    np.testing.assert_allclose(given, found, atol=1e-12)
+
+
+def graph_with(value):
+    graph = sparse.csr_array(KNeighborsTransformer(n_neighbors=5).fit_transform(circle(30)))
+    graph.data[7] = value
+    return graph
+
+
+def without_a_row():
+    graph = sparse.lil_array(graph_with(0.1))
+    graph[4] = 0
+    return sparse.csr_array(graph)
+
+
+@pytest.mark.parametrize(
+    ("graph", "error", "message"),
+    [
+        (graph_with(np.nan), MissingValueError, "NaN in row"),
+        (graph_with(np.inf), MissingValueError, "infinity"),
+        (graph_with(-1.0), AffinityError, "at least 0"),
+        (without_a_row(), AffinityError, "row 4 of X stores no distance"),
+    ],
+    ids=["nan", "infinity", "negative, as where nothing was found", "a row without neighbours"],
+)
+def test_a_broken_graph_is_refused(graph, error, message):
+    with pytest.raises(error, match=message):
+        HeatSketch(4, metric="precomputed").fit(graph)
