@@ -23,7 +23,7 @@ docs: ## web pages in docs/_build/html; a warning is an error
 
 bench: ## measure against peers and limits, in hours, and write docs/benchmarks
 	python -m pip install --group bench
-	for script in small scaling million products limits peers; do python benchmarks/$$script.py; done
+	for script in small scaling million products powers limits peers page; do python benchmarks/$$script.py; done
 
 reproduce: ## run the paper's experiments in full, and write docs/reproduction.md
 	heatsketch reproduce --out docs

@@ -117,7 +117,8 @@ class HeatOperator:
         """Multiply a vector, or a block of column vectors."""
         if not self._is_compiled_for(block):
             return self.matrix @ block
-        return self._compiled_step(block, np.zeros(block.shape[1], block.dtype))[0]
+        no_sums = np.empty((0, block.shape[1]), block.dtype)
+        return self._compiled_step(block, np.zeros(block.shape[1], block.dtype), no_sums)
 
     def stationary_coefficients(self, block: Any) -> Any:
         """Return how much of the stationary direction each column of a block holds."""
@@ -186,7 +187,9 @@ class HeatOperator:
         True
         """
         if self._is_compiled_for(block):
-            y, sums = self._compiled_step(block, coefficients, factors, out, totals, terms)
+            sums = _room_for_sums(block, block.dtype)
+            recurrence = {"factors": factors, "out": out, "totals": totals, "terms": terms}
+            y = self._compiled_step(block, coefficients, sums, **recurrence)
             return y, self._coefficients(sums, y.dtype)
         a, b, g = factors
         y = self.matrix @ (block - self.stationary_part(coefficients))
@@ -211,12 +214,14 @@ class HeatOperator:
         self,
         block: Any,
         w: Any,
+        sums: Any,
+        *,
         factors: Any = (1, 0, 0),
         out: Any = None,
         totals: Any = (),
         terms: Any = (),
-    ) -> tuple[Any, Any]:
-        """Do it in one pass over memory, and return the block and its sums over chunks of rows."""
+    ) -> Any:
+        """Do it in one pass over memory, and add up the result's ``v @ y`` over chunks of rows."""
         from heatsketch.compiled import products  # numba is loaded when first needed
 
         matrix, shape, dtype = self.matrix, (self.shape[0], block.shape[1]), block.dtype
@@ -224,11 +229,10 @@ class HeatOperator:
             out = _aligned(shape, dtype)
         if not len(terms):
             totals = np.empty((0, *shape), dtype)
-        sums = _room_for_sums(out, dtype)
         recurrence = w, np.array(factors, dtype), totals, np.array(terms, dtype), sums
         arrays = matrix.indptr, matrix.indices, matrix.data, block, out, self.stationary
         by_chunks(partial(products.heat_step, *arrays, *recurrence), shape[0])
-        return out, sums
+        return out
 
     def _coefficients(self, sums: np.ndarray, dtype: Any) -> np.ndarray:
         """Return coefficients from the sums over chunks, added one after another."""
@@ -331,7 +335,9 @@ def _chunk_sums(v: np.ndarray, block: np.ndarray) -> np.ndarray:
 def _room_for_sums(block: np.ndarray, dtype: Any) -> np.ndarray:
     from heatsketch.compiled import products
 
-    return np.zeros((-(-len(block) // products.CHUNK), block.shape[1]), dtype)
+    sums = _aligned((-(-len(block) // products.CHUNK), block.shape[1]), np.dtype(dtype))
+    sums[:] = 0
+    return sums
 
 
 def _aligned(shape: tuple[int, int], dtype: Any) -> np.ndarray:

@@ -71,7 +71,7 @@ def _step_tile(typing, matrix, x, out, v, w, factors, totals, terms, sums, i, co
         if b != 0: y = y + b * x[i]
         if g != 0: y = y - g * out[i]
         out[i] = y
-        sums[i // CHUNK] = sums[i // CHUNK] + v[i] * y
+        if len(sums): sums[i // CHUNK] = sums[i // CHUNK] + v[i] * y
         for t in range(len(terms)):
             if terms[t] != 0: totals[t, i] = totals[t, i] + terms[t] * y
     """
@@ -113,6 +113,7 @@ class _StepCode:
         self.pointer, self.index = kinds[0].dtype, kinds[1].dtype
         self.n_rows, self.n_columns = cgutils.unpack_tuple(builder, arrays[4].shape)
         self.n_terms = cgutils.unpack_tuple(builder, arrays[9].shape)[0]
+        self.n_sums = cgutils.unpack_tuple(builder, arrays[10].shape)[0]
         self.i, self.column = args[9:11]
         self.number = context.get_value_type(kinds[3].dtype)
         self.size = kinds[3].dtype.bitwidth // 8  # all the alignment that numpy promises
@@ -124,7 +125,8 @@ class _StepCode:
         self.combine(y, self.i)
         y = self.builder.load(y)
         self.store(y, self.out, self.place(self.i))
-        self.sum_down(y, self.i)
+        with self.builder.if_then(self.builder.icmp_signed(">", self.n_sums, self.n_sums.type(0))):
+            self.sum_down(y, self.i)
         self.add_to_totals(y, self.i)
 
     def product(self, i):

@@ -1,0 +1,96 @@
+"""Write docs/benchmarks.md from the results in docs/benchmarks."""
+
+from data import DATA
+from timing import RESULTS, read
+
+HEAD = """# Benchmarks
+
+This page was written by `benchmarks/page.py` from the files in `docs/benchmarks`, which the other
+scripts of `benchmarks/` wrote; `make bench` runs them all, in an hour or two. The machine had 2
+cores (x86-64 with AVX-512), 24 GiB and no GPU, and was shared: absolute times drift by a factor of
+two there. What is compared was timed in turn, in one run, and a control times one side against
+itself.
+Nothing here says how good an embedding is for a purpose of yours; label accuracy is one purpose.
+"""
+
+
+def table(rows):
+    """Return rows, which are dictionaries with the same keys, as a table."""
+    names = list(rows[0])
+    lines = [names, ["---"] * len(names), *([row.get(name) for name in names] for row in rows)]
+    cells = (("-" if cell is None else str(cell) for cell in line) for line in lines)
+    return "\n".join("| " + " | ".join(line) + " |" for line in cells) + "\n"
+
+
+def sections():
+    yield HEAD
+    yield """## From 1e5 to 1e7 points
+
+A manifold of dimension 4 in 16 features with noise, 15 neighbours, 32 components, power 8, float32
+(`benchmarks/scaling.py`). Memory is what the fit takes besides `X`; the predictions are those of
+`estimate_resources`, made before. Small sizes probe more lists, since their neighbours are farther
+away.
+
+![Time and memory over the number of points](benchmarks/scaling.png)
+"""
+    yield table(read("scaling"))
+    million = read("million")
+    spread = million["distances on a tenth, over those of the exact graph"]
+    yield f"""## A million points against a graph alone
+
+The whole of `HeatSketch(32, n_neighbors=15).fit` on 1e6 points with 32 features took
+**{million["fit_transform / pynndescent graph"]:.2f}** of the time in which pynndescent, warm, finds
+its graph of 15 neighbours (control {million["control: pynndescent / pynndescent"]:.2f}). All that
+follows our graph took {million["after the graph / graph"]:.2f} of the time of the graph. On every
+tenth of these points, where the exact graph is affordable, distances from our graph and the same
+random block have a mean of {spread["mean"]:.3f} and a spread of {spread["spread"]:.3f} relative
+to those from the exact one; the sketch's own error is 0.125 (`benchmarks/million.py`).
+"""
+    yield "## Products\n"
+    yield """Eight steps of `sketch`, which take out the stationary direction and allocate their
+result, over eight bare products of MKL into memory that is there, on the same arrays: 1e6 rows of
+17 entries in a local order, float32 (`benchmarks/products.py`).
+"""
+    yield table([{"what": name, "ratio": ratio} for name, ratio in read("products").items()])
+    yield """## Power 1024
+
+Chebyshev sums against 1024 plain steps: 1e5 points on a Swiss roll, 32 columns
+(`benchmarks/powers.py`).
+"""
+    yield table([{"dtype": dtype} | row for dtype, row in read("powers").items()])
+    yield """## Limits of memory
+
+`LocalEngine(memory_limit=...)`: a fit keeps to it, or is refused before it takes any. Without
+`n_neighbors` it is all pairs, kept or made anew as the limit allows (`benchmarks/limits.py`).
+"""
+    yield table(read("limits"))
+    yield """## Real data, side by side
+
+Each method in a process of its own with its defaults, 15 neighbours and 32 components where it has
+such, after a small run that compiles what it compiles (`benchmarks/peers.py`). Accuracy is that of
+the 10 nearest neighbours in the embedding, half of the labels known. The methods pursue different
+ends: UMAP and t-SNE make pictures, and their distances are not diffusion distances.
+SpectralEmbedding and eigsh solve for eigenvectors, to a tolerance of their own. The embedding
+stages alone run on one graph, ours.
+"""
+    for name in DATA:
+        if (RESULTS / f"peers-{name}.json").exists():
+            yield from peers(name)
+
+
+def peers(name):
+    results = read(f"peers-{name}")
+    yield f"### {name}\n"
+    rows = [{"method": m, "seconds": None, "peak MiB": None, "accuracy": None, "failed": None} | row
+            for m, row in results["whole"].items()]  # fmt: skip
+    yield table(rows)
+    stages = results["embedding stage"]
+    yield table([{"embedding stage": stage} | row for stage, row in stages.items()])
+
+
+def main():
+    (RESULTS.parent / "benchmarks.md").write_text("\n".join(sections()))
+
+
+if __name__ == "__main__":
+    main()
