@@ -8,7 +8,7 @@ matrices again, so that ``np.exp(-d2 / epsilon)`` is one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ class DistanceTiles(NDArrayOperatorsMixin):
 
     points: Any
     metric: Any
-    function: Callable[[np.ndarray], np.ndarray] = np.asarray
+    function: Callable[[np.ndarray], np.ndarray] = field(default_factory=lambda: np.asarray)
 
     @property
     def shape(self) -> tuple[int, int]:
