@@ -23,8 +23,10 @@ from heatsketch.memory import (
 
 __all__ = ["LocalEngine"]
 
-# Coordinates of pairs that are compared in a second or two.
-EXACT_COMPARISONS = 3e10
+# Coordinates of pairs that are compared in a second or two, and what it takes to keep the nearest,
+# in coordinates.
+EXACT_COMPARISONS = 5e10
+SELECTION = 20
 # All pairs of more points, made anew at every product, would take hours.
 MOST_POINTS_IN_PAIRS = 200_000
 
@@ -110,4 +112,4 @@ class LocalEngine(Engine):
     def _is_long(self, X: Any, metric: Any) -> bool:
         if sparse.issparse(X) or metric not in LIST_METRICS:
             return False
-        return X.shape[0] ** 2 * X.shape[1] > EXACT_COMPARISONS
+        return X.shape[0] ** 2 * (X.shape[1] + SELECTION) > EXACT_COMPARISONS
