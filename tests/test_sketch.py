@@ -189,6 +189,15 @@ def test_the_choice_of_epsilon_goes_by_the_ids_of_the_rows(monkeypatch):
     assert HeatSketch(4).fit(X[order]).epsilon_ != first.epsilon_  # it is a choice of some rows
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_epsilon_from_some_of_many_points_is_that_of_all(monkeypatch, seed):
+    X = cloud(3000, 3, seed)
+    wanted = HeatSketch(2).fit(X).epsilon_
+    monkeypatch.setattr("heatsketch.estimators.EPSILON_POINTS", 600)
+    monkeypatch.setattr("heatsketch.estimators.EPSILON_ENTRIES", 30 * 600)
+    assert 1 / 4 < HeatSketch(2).fit(X).epsilon_ / wanted < 4  # a flat maximum, of 30 rows
+
+
 @pytest.mark.parametrize("dtype", [int, bool, np.float32])
 def test_a_graph_may_have_whole_weights(dtype):
     K = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 1]])

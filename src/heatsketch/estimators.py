@@ -240,15 +240,13 @@ class _HeatEmbedding(
             n_columns=self.n_components,
         )
         self.order_ = self.order_[self.neighbors_.order]
-        automatic = isinstance(self.epsilon, str)
-        self.epsilon_ = self._estimate(X, rows) if automatic else float(self.epsilon)
+        self.epsilon_ = self._estimate(X, rows) if self.epsilon == "auto" else float(self.epsilon)
         return gaussian_affinity(d2, epsilon=self.epsilon_)
 
     def _n_neighbors(self, X: Any) -> int | None:
-        if self.n_neighbors != "auto":
-            return self.n_neighbors
-        given = self.metric == "precomputed"
-        return None if given or X.shape[0] <= ALL_PAIRS_UP_TO else 15
+        few = self.metric == "precomputed" or X.shape[0] <= ALL_PAIRS_UP_TO
+        automatic = None if few else 15
+        return automatic if self.n_neighbors == "auto" else self.n_neighbors
 
     def _estimate(self, X: Any, rows: np.ndarray) -> float:
         """Estimate epsilon from all distances of some points.
@@ -256,11 +254,14 @@ class _HeatEmbedding(
         A graph cut to near neighbours has lost the far ones, without which the kernel sum levels
         off too early. The points are drawn by their ids: their order does not matter.
         """
-        others = X if self.metric == "precomputed" else X[:: -(-X.shape[0] // EPSILON_POINTS)]
-        n_drawn = min(1000, EPSILON_ENTRIES // others.shape[0], X.shape[0])
+        if self.metric != "precomputed":
+            step = -(-X.shape[0] // EPSILON_POINTS)
+            X, rows = X[::step], rows[::step]
+        # Each is one of the points that distances are taken to, and so at distance 0 from one.
+        n_drawn = min(1000, EPSILON_ENTRIES // X.shape[0], X.shape[0])
         lots = gaussian_block(rows, 1, seed=0)[:, 0]
         drawn = X[np.argpartition(lots, n_drawn - 1)[:n_drawn]]
-        return estimate_epsilon(squared_distances(drawn, others, metric=self.metric)).epsilon
+        return estimate_epsilon(squared_distances(drawn, X, metric=self.metric)).epsilon
 
     def _affinity_to_training(self, X: Any, first_row: int) -> Any:
         if self.affinity == "precomputed":
