@@ -12,7 +12,7 @@ from heatsketch import HeatSketch, LocalEngine
 from heatsketch.exceptions import MemoryBudgetError
 
 LIMITS = 512, 1024, 2048  # MiB
-FITS = (10_000, None), (30_000, None), (300_000, 15), (1_000_000, 15), (2_000_000, 15)
+FITS = (5_000, None), (15_000, None), (300_000, 15), (1_000_000, 15), (2_000_000, 15)
 
 
 def run_one(n_points, n_neighbors, limit):

@@ -29,7 +29,8 @@ def sections():
 A manifold of dimension 4 in 16 features with noise, 15 neighbours, 32 components, power 8, float32
 (`benchmarks/scaling.py`). Memory is what the fit takes besides `X`; the predictions are those of
 `estimate_resources`, made before. Small sizes probe more lists, since their neighbours are farther
-away.
+away. The two smallest sizes were timed again, by the same script, after the others: another job had
+run beside them the first time (the first then took 10.4 s, the second 13.9 s).
 
 ![Time and memory over the number of points](benchmarks/scaling.png)
 """
@@ -58,12 +59,24 @@ Chebyshev sums against 1024 plain steps: 1e5 points on a Swiss roll, 32 columns
 (`benchmarks/powers.py`).
 """
     yield table([{"dtype": dtype} | row for dtype, row in read("powers").items()])
+    if (RESULTS / "limits.json").exists():
+        yield from limits()
+    yield from real_data()
+
+
+def limits():
     yield """## Limits of memory
 
 `LocalEngine(memory_limit=...)`: a fit keeps to it, or is refused before it takes any. Without
 `n_neighbors` it is all pairs, kept or made anew as the limit allows (`benchmarks/limits.py`).
 """
     yield table(read("limits"))
+
+
+def real_data():
+    names = [name for name in DATA if (RESULTS / f"peers-{name}.json").exists()]
+    if not names:
+        return
     yield """## Real data, side by side
 
 Each method in a process of its own with its defaults, 15 neighbours and 32 components where it has
@@ -73,9 +86,8 @@ ends: UMAP and t-SNE make pictures, and their distances are not diffusion distan
 SpectralEmbedding and eigsh solve for eigenvectors, to a tolerance of their own. The embedding
 stages alone run on one graph, ours.
 """
-    for name in DATA:
-        if (RESULTS / f"peers-{name}.json").exists():
-            yield from peers(name)
+    for name in names:
+        yield from peers(name)
 
 
 def peers(name):

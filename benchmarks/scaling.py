@@ -46,11 +46,12 @@ def draw(rows):
     memory.legend(frameon=False)
     for axes in (time, memory):
         axes.grid(alpha=0.3)
-    for row in (rows[0], rows[-1]):
-        time.annotate(
-            f"{1e-6 * row['microseconds a point']:.1e} s a point", (row["points"], row["seconds"]),
-            xytext=(-10, 12), textcoords="offset points", ha="right" if row is rows[-1] else "left",
-        )  # fmt: skip
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("")
+    for row, offset, side in ((rows[0], (12, -4), "left"), (rows[-1], (-14, -4), "right")):
+        text = f"{row['microseconds a point']:.0f} millionths of a second a point"
+        place = row["points"], row["seconds"]
+        time.annotate(text, place, xytext=offset, textcoords="offset points", ha=side, fontsize=8)
     figure.savefig(RESULTS / "scaling.png", dpi=150)
 
 
@@ -63,7 +64,8 @@ def main():
     if options.points:
         return run_one(options.points)
     if not options.draw:
-        rows = []
+        there = (RESULTS / "scaling.json").exists()
+        known = {row["points"]: row for row in read("scaling")} if there else {}
         for n_points in options.sizes:
             call = [sys.executable, __file__, "--points", str(n_points)]
             done = subprocess.run(call, check=True, capture_output=True, text=True)
@@ -74,8 +76,8 @@ def main():
             row["predicted GiB"] = round(wanted.bytes / 2**30, 3)
             row["predicted seconds"] = round(wanted.seconds, 1)
             print(row, flush=True)
-            rows.append(row)
-        write("scaling", rows)
+            known[n_points] = row
+        write("scaling", [known[n_points] for n_points in sorted(known)])
     return draw(read("scaling"))
 
 
