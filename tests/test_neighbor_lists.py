@@ -6,7 +6,7 @@ from registry import SEEDS, circle, cloud
 
 from heatsketch import HeatSketch, LocalEngine, neighbor_graph
 from heatsketch.engines._probes import FEWEST, MOST, choose_probes
-from heatsketch.exceptions import DegenerateKernelError
+from heatsketch.exceptions import DegenerateKernelError, DisconnectedGraphWarning
 from heatsketch.graph import find_neighbors
 from heatsketch.neighbor_lists import ListTree, NeighborLists, grow_tree
 from heatsketch.testing import check_extension
@@ -125,6 +125,28 @@ def test_a_tree_has_as_many_levels_as_its_lists_need(monkeypatch):
     order = NeighborLists.arrange(X, tree, 4).order
     steps = np.linalg.norm(np.diff(X[order], axis=0), axis=1).mean()
     assert steps < np.linalg.norm(np.diff(X, axis=0), axis=1).mean() / 2
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_lists_that_run_out_do_so_for_each_point_alone(monkeypatch, seed):
+    """With a narrow beam a point may see fewer lists than it asks for, and others more."""
+    monkeypatch.setattr(f"{ROOM}.BEAM", 1)
+    monkeypatch.setattr(f"{ROOM}.CHILDREN", 6)
+    X = swarm(seed=seed)
+    neighbors, d2 = find_neighbors(X, n_neighbors=5, n_probes=20)
+    n_lists = (neighbors.lists.probes >= 0).sum(axis=1)
+    assert 1 <= n_lists.min() < n_lists.max() <= 20
+    rows = np.random.default_rng(seed).permutation(len(X))[:40]
+    for some in (rows, rows[:1], rows[1:3]):
+        found = neighbors.distances_to(neighbors.points[some])
+        assert_same_bits(found, d2[some])
+
+
+def test_points_with_many_copies_each_are_neighbors_of_their_copies(everything_in_lists):
+    X = np.repeat(cloud(60), 50, axis=0)
+    with pytest.warns(DisconnectedGraphWarning, match="=60 pieces"):
+        model = HeatSketch(4, n_neighbors=10).fit(X)
+    assert not model.neighbors_.radii.any()
 
 
 def test_centroids_that_nothing_is_near_are_left_out(monkeypatch):

@@ -138,27 +138,29 @@ def _keep_lanes(squares, ids, counts, q, n_nearest, tile, masks, bounds, a, firs
 
 @njit
 def _group(probes, n_lists):
-    """Return the lists that are probed, nearest ones first, and for each who probes it."""
+    """Return the lists that are probed, nearest ones first, and who probes each; -1 is no list."""
     slots, order = np.full(n_lists, -1, np.int64), np.empty(n_lists, np.int64)
     n_found = 0
     for rank in range(probes.shape[1]):
         for q in range(probes.shape[0]):
             b = probes[q, rank]
-            if slots[b] < 0:
+            if b >= 0 and slots[b] < 0:
                 slots[b], order[n_found] = n_found, b
                 n_found += 1
     ends = np.zeros(n_found + 1, np.int64)
     for q in range(probes.shape[0]):
         for rank in range(probes.shape[1]):
-            ends[slots[probes[q, rank]] + 1] += 1
+            if probes[q, rank] >= 0:
+                ends[slots[probes[q, rank]] + 1] += 1
     for slot in range(n_found):
         ends[slot + 1] += ends[slot]
     members, filled = np.empty(probes.size, np.int64), ends[:-1].copy()
     for q in range(probes.shape[0]):
         for rank in range(probes.shape[1]):
-            slot = slots[probes[q, rank]]
-            members[filled[slot]] = q
-            filled[slot] += 1
+            if probes[q, rank] >= 0:
+                slot = slots[probes[q, rank]]
+                members[filled[slot]] = q
+                filled[slot] += 1
     return order[:n_found], ends, members
 
 

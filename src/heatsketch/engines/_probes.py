@@ -62,7 +62,9 @@ def _distances(lists: NeighborLists, n_neighbors: int) -> np.ndarray:
     """Return sketched diffusion distances between random points, in the order given."""
     n_points = len(lists.points)
     d2, radii = lists.graph(n_neighbors)
-    K = gaussian_affinity(d2, epsilon=float(np.mean(radii[np.isfinite(radii)])))
+    within = radii[np.isfinite(radii)]
+    # Where all are copies of each other, any epsilon will do.
+    K = gaussian_affinity(d2, epsilon=float(within.sum() / max(1, len(within))) or 1.0)
     A = heat_operator(K, symmetric_scaling(K))
     Y = np.empty((n_points, N_COMPONENTS), A.dtype)
     Y[lists.order] = sketch(
