@@ -28,8 +28,8 @@ def sections():
 
 A manifold of dimension 4 in 16 features with noise, 15 neighbours, 32 components, power 8, float32
 (`benchmarks/scaling.py`). Memory is what the fit takes besides `X`; the predictions are those of
-`estimate_resources`, made before. Small sizes probe more lists, since their neighbours are farther
-away. The two smallest sizes were timed again, by the same script, after the others: another job had
+`estimate_resources`. Here the small sizes chose to probe more lists, so that time a point falls.
+The two smallest sizes were timed again, by the same script, after the others: another job had
 run beside them the first time (the first then took 10.4 s, the second 13.9 s).
 
 ![Time and memory over the number of points](benchmarks/scaling.png)

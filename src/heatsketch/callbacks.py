@@ -14,19 +14,12 @@ from typing import Any
 
 from heatsketch.progress import listening, on_terminal
 
-__all__ = ["CallbackSupportMixin", "fit_progress", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "fit_progress"]
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin
 except ImportError:  # an older scikit-learn
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing to support."""
-
-    def with_callbacks(method):
-        """Return the method as it is."""
-        return method
-
+    CallbackSupportMixin = type("CallbackSupportMixin", (), {})
 
 TICKS = 100  # that a stage tells of, at most
 

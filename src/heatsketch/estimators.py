@@ -31,7 +31,7 @@ from heatsketch.affinity import (
     gaussian_affinity_rows,
     nearest_squares,
 )
-from heatsketch.callbacks import CallbackSupportMixin, fit_progress, with_callbacks
+from heatsketch.callbacks import CallbackSupportMixin, fit_progress
 from heatsketch.diagnosis import (
     warn_about_decay,
     warn_about_far_points,
@@ -93,7 +93,6 @@ class _HeatEmbedding(
         """Make an embedding of the last product, in place."""
         return last
 
-    @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, *, row_ids: Any = None) -> _HeatEmbedding:
         """Embed the points of ``X``.

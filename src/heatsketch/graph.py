@@ -92,9 +92,6 @@ def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euc
            [1., 0., 4.],
            [0., 4., 0.]])
     """
-    X = _floats(X)
-    if n_neighbors is None and not (metric == "precomputed" and sparse.issparse(X)):
-        return squared_distances(X, X, metric=metric)
     return find_neighbors(X, n_neighbors=n_neighbors, metric=metric)[1]
 
 

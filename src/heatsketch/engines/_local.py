@@ -69,7 +69,7 @@ class LocalEngine(Engine):
         return f"{type(self).__name__}({', '.join(chosen)})"
 
     def neighbors(
-        self, X: Any, *, metric: Any, n_neighbors: int | None, n_columns: int = 1
+        self, X: Any, *, metric: Any, n_neighbors: int | None, n_columns: int
     ) -> tuple[Neighbors, Any]:
         """Find who is near whom among the rows of ``X``."""
         if n_neighbors is None and metric != "precomputed" and self._is_large(X, n_columns):
