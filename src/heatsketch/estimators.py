@@ -409,7 +409,8 @@ class HeatSketch(_HeatEmbedding):
         self.seed_ = _seed(self.random_state)
         G = BLOCKS[self.random_matrix](rows, self.n_components, seed=self.seed_, dtype=A.dtype)
         self.stationary_coefficients_ = A.stationary_coefficients(G)
-        return A.deflate(diffuse(A, G, power=self.power - 1))
+        before_last = diffuse(A, G, power=self.power - 1)
+        return A.deflate(before_last, out=before_last)
 
     def _finish(self, last: np.ndarray, A: HeatOperator) -> np.ndarray:
         if self.stationary == "keep":

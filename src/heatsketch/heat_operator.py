@@ -131,14 +131,26 @@ class HeatOperator:
         """Return the block that consists of the stationary direction alone."""
         return self.stationary[:, np.newaxis] * coefficients
 
-    def deflate(self, block: Any) -> Any:
-        """Take the stationary direction out of a block.
+    def deflate(self, block: Any, *, out: Any = None) -> Any:
+        """Take the stationary direction out of a block; ``out`` may be the block itself.
 
         Its eigenvalue is one while all others decay, so that after some hundred products
         nothing else would be left in floating point.
         """
-        part = self.stationary_part(self.stationary_coefficients(block))
-        return np.subtract(block, part, out=part if isinstance(part, np.ndarray) else None)
+        coefficients = self.stationary_coefficients(block)
+        if not (isinstance(block, np.ndarray) and isinstance(self.stationary, np.ndarray)):
+            return block - self.stationary_part(coefficients)
+        from heatsketch.compiled import products
+
+        out = np.empty_like(block) if out is None else out
+
+        def work(start: int, stop: int) -> None:
+            some = slice(start * products.CHUNK, stop * products.CHUNK)
+            part = self.stationary[some, np.newaxis] * coefficients
+            np.subtract(block[some], part, out=out[some])
+
+        by_chunks(work, len(block))
+        return out
 
     def step(
         self,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 from joblib import cpu_count  # knows of containers and of affinities
@@ -28,15 +30,31 @@ def in_threads(
     >>> in_threads(abs, [-2, 3])
     [2, 3]
     """
-    pieces, results = list(pieces), []
-    if len(pieces) < 2:
-        return [function(piece) for piece in pieces]
-    done = steps(name, len(pieces) if name else 0)
-    threads = ThreadPoolExecutor(cpu_count())
-    try:
-        for result in threads.map(function, pieces):
-            results.append(result)
+    pieces = list(pieces)
+    results: dict[int, Any] = {}
+    places, failed = itertools.count(), Event()
+    done, n_told = steps(name, len(pieces) if name else 0), 0
+
+    def tell() -> None:
+        nonlocal n_told
+        while n_told < len(results):
+            n_told += 1
             done()
-        return results
-    finally:
-        threads.shutdown(cancel_futures=True)
+
+    def work(after: Callable[[], None] = lambda: None) -> None:
+        try:
+            while not failed.is_set() and (place := next(places)) < len(pieces):
+                results[place] = function(pieces[place])
+                after()
+        except BaseException:
+            failed.set()
+            raise
+
+    n_helpers = max(0, min(cpu_count(), len(pieces)) - 1)
+    with ThreadPoolExecutor(max(1, n_helpers)) as threads:
+        helpers = [threads.submit(work) for _ in range(n_helpers)]
+        work(after=tell)  # this thread works as well: it would only wait, and wake up late
+        for helper in helpers:
+            helper.result()
+    tell()
+    return [results[place] for place in range(len(pieces))]
