@@ -52,7 +52,7 @@ def diffusion_map_eigsh(X):
     """Diffusion map as one writes it: scikit-learn's graph, Gaussian kernel, scipy's eigsh."""
     d = kneighbors_graph(X, N_NEIGHBORS, mode="distance", include_self=True, n_jobs=2)
     d.data = np.exp(-(d.data**2) / np.mean(d.data**2))
-    K = d.maximum(d.T)
+    K = sparse.csr_array(d.maximum(d.T))
     q = sparse.diags_array(1 / K.sum(axis=1))
     K = q @ K @ q
     s = sparse.diags_array(1 / np.sqrt(K.sum(axis=1)))

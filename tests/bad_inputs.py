@@ -324,20 +324,22 @@ for name, X, parameters, n_pieces in [
     warned(name, partial(fit, X, **parameters), [DisconnectedGraphWarning], says)
 EQUAL = np.ones((20, 3))
 NOTHING_APART = ("epsilon cannot be estimated", r"\(20, 20\)", "give epsilon.*or drop")
-refused("all points equal", partial(fit, EQUAL), DegenerateKernelError, NOTHING_APART)
-refused("all points zero", partial(fit, EQUAL * 0), DegenerateKernelError, NOTHING_APART)
+for name, X in [("equal", EQUAL), ("zero", EQUAL * 0)]:
+    call = partial(fit, X, epsilon="auto")
+    refused(f"all points {name}, epsilon chosen", call, DegenerateKernelError, NOTHING_APART)
 refused(
     "all points equal, sparse",
     partial(fit, sparse.csr_array(EQUAL)),
     ScaleError,
     ("^X is sparse", "1.73 from zero", "drop the duplicates"),
 )
-warned(
-    "all points equal, epsilon given",
-    partial(fit, EQUAL, epsilon=1.0),
-    [UnderflowWarning],
-    ("power=8", "largest entry is 0", "If all points of X are equal"),
-)
+for epsilon in (1.0, "local"):
+    warned(
+        f"all points equal, epsilon={epsilon}",
+        partial(fit, EQUAL, epsilon=epsilon),
+        [UnderflowWarning],
+        ("power=2", "largest entry is 0", "If all points of X are equal"),
+    )
 
 LONELY = ("epsilon={}", "100% of the 40 points", "use a larger epsilon")
 for epsilon, dtype in [(1e-9, "f8"), (1e-310, "f8"), (1e-50, "f4")]:
@@ -364,7 +366,7 @@ warned(
     "epsilon beyond float32",
     partial(fit, CLOUD.astype("f4"), epsilon=1e50),
     [UnderflowWarning],
-    ("power=8", "float32", "smaller epsilon"),
+    ("power=2", "float32", "smaller epsilon"),
 )
 for kind, power in [(HeatSketch, 3000), (DiffusionMap, 1e5)]:
     for stationary in [{}, {"stationary": "keep"}][: 2 if kind is HeatSketch else 1]:
@@ -449,7 +451,7 @@ for name, X, parameters in [
 
 
 def far_in_the_second_batch():
-    with mock.patch("heatsketch.estimators.TRANSFORM_ENTRIES", 40 * 10):
+    with mock.patch("heatsketch.heat_embedding.TRANSFORM_ENTRIES", 40 * 10):
         return transform(np.vstack([CLOUD[:15], [[1e6] * 3]]))
 
 

@@ -38,10 +38,11 @@ for name, bad in [
     *[("epsilon", bad) for bad in (-1.0, 0, np.nan, np.inf, "wide", None, [1.0])],
     *[("n_neighbors", bad) for bad in (1, 0, -3, 2.5, "many")],
     *[("n_components", bad) for bad in (0, -2, 2.0, None)],
-    *[("power", bad) for bad in (-1, np.nan, "auto")],
+    *[("power", bad) for bad in (-1, np.nan, "long")],
     ("metric", "manhatan"),
     ("affinity", "rbf"),
     ("normalization", "none"),
+    ("weighting", "density"),
     ("engine", "spark"),
 ]:
     for kind in (HeatSketch, DiffusionMap):
@@ -50,7 +51,7 @@ for name, bad in [
         refused(f"{kind.__name__}({name}={bad!r})", call, InvalidParameterError, says)
 for name, bad in [
     ("power", 0),
-    ("power", 1.5),
+    ("power", 0.5),
     ("random_matrix", "uniform"),
     ("stationary", True),
     ("random_state", -1),

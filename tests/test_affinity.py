@@ -1,14 +1,12 @@
-"""The kernel and its bandwidth."""
+"""The kernel."""
 
 import numpy as np
 import pytest
-from registry import SEEDS, circle, cloud
+from registry import cloud
 from scipy import sparse
-from sklearn.datasets import make_swiss_roll
 
-from heatsketch import HeatSketch, estimate_epsilon, gaussian_affinity, neighbor_graph
+from heatsketch import gaussian_affinity, neighbor_graph
 from heatsketch.affinity import gaussian_affinity_rows, lonely_fraction, nearest_squares
-from heatsketch.exceptions import DegenerateKernelError
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
@@ -43,41 +41,6 @@ def test_rows_of_new_points_differ_from_the_kernel_by_a_factor(form):
 def test_a_row_without_neighbors_has_no_nearest():
     d2 = sparse.csr_array((np.array([4.0, 1.0, 9.0]), [0, 1, 1], [0, 2, 2, 3]), shape=(3, 2))
     np.testing.assert_array_equal(nearest_squares(d2), [1, 0, 9])
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(
-    ("X", "dimension"),
-    [
-        (lambda seed: circle(500, seed), 1),
-        (lambda seed: make_swiss_roll(2000, random_state=seed)[0], 2),
-        (lambda seed: np.random.default_rng(seed).uniform(size=(2000, 2)), 2),
-        (lambda seed: cloud(2000, 3, seed), 3),
-    ],
-    ids=["circle", "swiss roll", "square", "cloud"],
-)
-def test_the_slope_finds_the_intrinsic_dimension(X, dimension, seed):
-    estimate = estimate_epsilon(neighbor_graph(X(seed)))
-    # A closed curve bends, which its chords see as a part of a second dimension.
-    assert abs(estimate.dimension - dimension) <= 0.25 * dimension
-    assert estimate.dimensions[np.searchsorted(estimate.epsilons, estimate.epsilon)] > 0
-
-
-def test_the_bandwidth_scales_with_the_square_of_the_points():
-    d2 = neighbor_graph(cloud(200))
-    np.testing.assert_allclose(
-        estimate_epsilon(9 * d2).epsilon, 9 * estimate_epsilon(d2).epsilon, rtol=1e-9
-    )
-
-
-def test_the_bandwidth_does_not_depend_on_how_many_neighbors_are_kept():
-    X = cloud(200)
-    assert HeatSketch(n_neighbors=10).fit(X).epsilon_ == HeatSketch().fit(X).epsilon_
-
-
-def test_equal_points_have_no_bandwidth():
-    with pytest.raises(DegenerateKernelError, match=r"d2 of shape \(5, 5\).*give epsilon"):
-        estimate_epsilon(np.zeros((5, 5)))
 
 
 def test_lonely_points_are_counted():

@@ -24,6 +24,10 @@ MODELS = {
     "sketch": HeatSketch(8, power=4),
     "sketch, kept": HeatSketch(8, power=4, stationary="keep"),
     "sketch, one step": HeatSketch(8, power=1, random_matrix="rademacher"),
+    "sketch, random walk": HeatSketch(8, power=4, weighting="random_walk"),
+    "sketch, local": HeatSketch(8, power=4, epsilon="local"),
+    "sketch, power chosen": HeatSketch(8, power="auto"),
+    "map, random walk": DiffusionMap(3, power=4, weighting="random_walk"),
     "map": DiffusionMap(3, power=4),
     "map, at once": DiffusionMap(3, power=0.5),
 }
@@ -181,5 +185,5 @@ def test_batches_do_not_matter(monkeypatch):
     X, new = cloud(60), cloud(50, seed=3)
     model = HeatSketch(4, n_neighbors=7).fit(X)
     whole = model.transform(new)
-    monkeypatch.setattr("heatsketch.estimators.TRANSFORM_ENTRIES", 60 * 7)
+    monkeypatch.setattr("heatsketch.heat_embedding.TRANSFORM_ENTRIES", 60 * 7)
     np.testing.assert_array_equal(model.transform(new), whole)

@@ -1,40 +1,65 @@
 """heatsketch: diffusion distances for points and graphs, by sketching the heat kernel."""
 
-from heatsketch.affinity import EpsilonEstimate, estimate_epsilon, gaussian_affinity
-from heatsketch.distances import bilipschitz_constant, exact_diffusion_distances
+from heatsketch.affinity import gaussian_affinity, local_scales
+from heatsketch.bandwidth import EpsilonEstimate, estimate_epsilon
+from heatsketch.confidence import components_needed
+from heatsketch.distances import (
+    DiffusionNeighbors,
+    DistanceEstimate,
+    bilipschitz_constant,
+    diffusion_distances,
+    diffusion_neighbors,
+    exact_diffusion_distances,
+)
+from heatsketch.drift import Drift, drift
 from heatsketch.engines import Engine, LocalEngine
 from heatsketch.estimators import DiffusionMap, HeatSketch
 from heatsketch.graph import neighbor_graph
 from heatsketch.heat_operator import HeatOperator, heat_operator
+from heatsketch.heat_trace import HeatTrace, heat_trace
+from heatsketch.multiscale import multiscale_sketch
 from heatsketch.normalization import Scaling, bistochastic_scaling, symmetric_scaling
 from heatsketch.random_block import gaussian_block, rademacher_block
 from heatsketch.resources import Resources, estimate_resources
 from heatsketch.sketch import sketch, sketch_heat, sketch_path
-from heatsketch.spectral import diffusion_coordinates
+from heatsketch.spectral import DiffusionCoordinates, diffusion_coordinates, ritz_pairs
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "DiffusionCoordinates",
     "DiffusionMap",
+    "DiffusionNeighbors",
+    "DistanceEstimate",
+    "Drift",
     "Engine",
     "EpsilonEstimate",
     "HeatOperator",
     "HeatSketch",
+    "HeatTrace",
     "LocalEngine",
     "Resources",
     "Scaling",
     "__version__",
     "bilipschitz_constant",
     "bistochastic_scaling",
+    "components_needed",
     "diffusion_coordinates",
+    "diffusion_distances",
+    "diffusion_neighbors",
+    "drift",
     "estimate_epsilon",
     "estimate_resources",
     "exact_diffusion_distances",
     "gaussian_affinity",
     "gaussian_block",
     "heat_operator",
+    "heat_trace",
+    "local_scales",
+    "multiscale_sketch",
     "neighbor_graph",
     "rademacher_block",
+    "ritz_pairs",
     "sketch",
     "sketch_heat",
     "sketch_path",

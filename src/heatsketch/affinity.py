@@ -1,4 +1,4 @@
-r"""From squared distances to affinities: the Gaussian kernel and its bandwidth.
+r"""From squared distances to affinities: the Gaussian kernel.
 
 .. math:: K_{ij} = \exp(-d^2_{ij} / \varepsilon)
 
@@ -10,26 +10,33 @@ Other tools write the same kernel otherwise. Our ``epsilon`` is
 * ``1 / gamma`` of scikit-learn's ``rbf_kernel``,
 * ``4 * epsilon`` of pyDiffMap,
 * ``2 * sigma**2`` of destiny and of whoever writes a Gaussian density.
+
+Where the density varies much, each point may have a scale of its own: see :func:`local_scales`.
 """
 
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, NamedTuple
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from heatsketch.exceptions import DegenerateKernelError, HeatSketchError
-from heatsketch.row_chunks import multiply_vector
+from heatsketch.distance_tiles import DistanceTiles
+from heatsketch.exceptions import HeatSketchError
+from heatsketch.row_chunks import by_chunks, multiply_vector
+from heatsketch.threads import in_threads
 
-N_BINS = 2000  # of logarithms of squared distances
+LOCAL_NEIGHBOR = 7  # whose distance is the local scale of a point
+TILE_ENTRIES = 2_000_000  # of all distances, looked at by each thread at a time
 
 __all__ = [
-    "EpsilonEstimate",
-    "estimate_epsilon",
     "gaussian_affinity",
     "gaussian_affinity_rows",
+    "local_scales",
+    "locally_scaled",
     "lonely_fraction",
     "nearest_squares",
 ]
@@ -129,88 +136,96 @@ def nearest_squares(d2: Any) -> np.ndarray:
     return nearest
 
 
-class EpsilonEstimate(NamedTuple):
-    r"""A bandwidth, the intrinsic dimension that it implies, and the curve both were read from.
+def local_scales(d2: Any, *, least: float = 0.0) -> np.ndarray:
+    r"""Local scale of each point, :math:`\sigma_i = d(x_i, x_{(7)})`: how far its neighbours are.
 
-    Attributes
-    ----------
-    epsilon : float
-        The bandwidth.
-    dimension : float
-        Twice :math:`d \log \sum_{ij} K_{ij} / d \log \varepsilon` there.
-    epsilons, dimensions : arrays
-        The curve whose highest point this is.
+    The seventh is meant that is not a copy of the point itself.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch import estimate_epsilon, neighbor_graph
-    >>> estimate = estimate_epsilon(neighbor_graph(np.arange(100.0)[:, np.newaxis]))
-    >>> estimate.dimension == estimate.dimensions.max()
-    np.True_
-    """
-
-    epsilon: float
-    dimension: float
-    epsilons: np.ndarray
-    dimensions: np.ndarray
-
-
-def estimate_epsilon(d2: Any) -> EpsilonEstimate:
-    r"""Bandwidth at which the kernel sees the intrinsic dimension best.
-
-    On a manifold of dimension :math:`m` the kernel sum grows as
-    :math:`\sum_{ij} \exp(-d^2_{ij}/\varepsilon) \propto \varepsilon^{m/2}` while
-    :math:`\varepsilon` lies between the spacing of the points and the size of the manifold, and
-    is flat outside. The slope of its logarithm is known in closed form; epsilon is where it is
-    steepest, and twice the slope there is the dimension (Coifman, Shkolnisky, Sigworth and
-    Singer, 2008).
+    With it the kernel tunes itself to the density (Zelnik-Manor and Perona, 2004),
+    :math:`K_{ij} = \exp(-d^2_{ij} / \sigma_i \sigma_j)`. A new point finds its own from its
+    distances to the training points.
 
     Parameters
     ----------
-    d2 : array or CSR array of shape (n_rows, n_points)
-        Squared distances of some points to all points. A sample of a few hundred rows will do;
-        a graph cut to near neighbours gives too small an epsilon.
+    d2 : array, CSR array or DistanceTiles of shape (n_rows, n_points)
+        Squared distances, those to itself included.
+    least : float, default=0.0
+        A scale for points all of whose neighbours are copies; the smallest one found if it is 0.
 
     Returns
     -------
-    EpsilonEstimate
-        ``epsilon``, ``dimension``, and the curve ``dimensions`` over ``epsilons``.
+    array of shape (n_rows,)
 
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import estimate_epsilon, neighbor_graph
-    >>> angle = np.linspace(0, 2 * np.pi, 400, endpoint=False)
-    >>> circle = np.column_stack([np.cos(angle), np.sin(angle)])
-    >>> estimate = estimate_epsilon(neighbor_graph(circle))
-    >>> round(estimate.dimension)
-    1
+    >>> from heatsketch import local_scales, neighbor_graph
+    >>> local_scales(neighbor_graph(np.arange(20.0)[:, np.newaxis]))[[0, 10]]
+    array([7., 4.])
     """
-    squares = d2.data if sparse.issparse(d2) else d2.ravel()
-    apart = squares[squares > 0].astype(np.float64)
-    if not apart.size:
-        raise DegenerateKernelError(
-            f"epsilon cannot be estimated: d2 of shape {d2.shape} holds no distance above zero, "
-            "as if all points were equal; give epsilon as a number, or drop the duplicates."
-        )
-    # The sum needs each distance to a percent or so: a histogram of their logarithms will do.
-    logs = np.log(apart)
-    lowest, width = float(logs.min()), max(float(np.ptp(logs)), 1.0) / N_BINS
-    counts = np.bincount(((logs - lowest) / width).astype(np.int32), minlength=N_BINS + 1)
-    centers = np.exp(lowest + width * np.minimum(np.arange(len(counts)) + 0.5, N_BINS))
-    # Beyond these bounds every affinity is 0 or every affinity is 1.
-    limits = np.finfo(np.float64)
-    lowest, highest = max(apart.min() / 30, limits.tiny), min(apart.max(), limits.max / 32) * 30
-    epsilons = np.geomspace(lowest, highest, 300)
-    with np.errstate(over="ignore"):
-        # Where exp(-scaled) is 0 anyway, keep 0 * inf from being nan.
-        scaled = np.minimum(centers / epsilons[:, np.newaxis], 1000)
-    affinities = counts * np.exp(-scaled)
-    n_zeros = squares.size - apart.size  # affinity one, whatever epsilon is
-    slopes = (affinities * scaled).sum(axis=1) / (affinities.sum(axis=1) + n_zeros)
-    best = int(np.argmax(slopes))
-    return EpsilonEstimate(float(epsilons[best]), 2 * float(slopes[best]), epsilons, 2 * slopes)
+    scales = np.sqrt(_neighbor_squares(d2).astype(np.float64))
+    # Where all are copies of each other, any scale will do.
+    least = least or float(scales[scales > 0].min(initial=np.inf))
+    return np.maximum(scales, least if least < np.inf else 1.0)
+
+
+def locally_scaled(d2: Any, rows: np.ndarray, columns: np.ndarray) -> Any:
+    r"""Squared distances in units of the local scales, :math:`d^2_{ij} / (\sigma_i \sigma_j)`.
+
+    Parameters
+    ----------
+    d2 : array, CSR array or DistanceTiles of shape (n_rows, n_points)
+    rows, columns : arrays
+        Scales :math:`\sigma` of both.
+
+    Returns
+    -------
+    array, CSR array or DistanceTiles like ``d2``
+        Its affinity has the bandwidth one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.affinity import locally_scaled
+    >>> locally_scaled(np.array([[8.0]]), np.array([2.0]), np.array([4.0]))
+    array([[1.]])
+    """
+    if isinstance(d2, DistanceTiles):
+        return replace(d2, scales=(1 / rows).astype(d2.dtype))
+    if not sparse.issparse(d2):
+        scaled = np.multiply.outer((1 / rows).astype(d2.dtype), (1 / columns).astype(d2.dtype))
+        scaled *= d2
+        return scaled
+    from heatsketch.compiled import products  # numba is loaded when first needed
+
+    scaled = copy(d2)  # which shares the indices
+    scaled.data = np.empty_like(d2.data)
+    arrays = d2.indptr, d2.indices, d2.data, 1 / rows, 1 / columns, scaled.data
+    by_chunks(partial(products.scaled_values, *arrays), d2.shape[0])
+    return scaled
+
+
+def _neighbor_squares(d2: Any) -> np.ndarray:
+    """Return the seventh smallest entry above zero of each row, or the last; 0 if there is none."""
+    if sparse.issparse(d2):
+        from heatsketch.compiled import products
+
+        out = np.zeros(d2.shape[0], d2.dtype)
+        arrays = d2.indptr, d2.data, LOCAL_NEIGHBOR, out
+        by_chunks(partial(products.positive_places, *arrays), d2.shape[0])
+        return out
+    rows = d2.tile if isinstance(d2, DistanceTiles) else d2.__getitem__
+    step = max(1, TILE_ENTRIES // d2.shape[1])
+    starts = range(0, d2.shape[0], step)
+    # A piece at a time, since numpy would make copies of all.
+    return np.concatenate(in_threads(lambda i: _places(rows(slice(i, i + step))), starts))
+
+
+def _places(squares: np.ndarray) -> np.ndarray:
+    above = np.where(squares > 0, squares, np.inf)
+    place = min(LOCAL_NEIGHBOR, squares.shape[1]) - 1
+    found = np.partition(above, place, axis=1)[:, place]
+    return np.where(found < np.inf, found, squares.max(axis=1)).astype(squares.dtype)
 
 
 def lonely_fraction(K: Any) -> float:

@@ -102,10 +102,12 @@ def warn_about_decay(
         )
 
 
-def warn_about_far_points(nearest_squares: np.ndarray, epsilon: float, *, first_row: int) -> None:
+def warn_about_far_points(
+    nearest_squares: np.ndarray, *, bandwidth: float, epsilon: Any, first_row: int
+) -> None:
     """Say that new points are far from all training points; rows count from ``first_row``."""
     # Beyond this the affinity to every training point would be zero.
-    limit = -math.log(float(np.finfo(nearest_squares.dtype).tiny)) * epsilon
+    limit = -math.log(float(np.finfo(nearest_squares.dtype).tiny)) * bandwidth
     far = nearest_squares > np.float64(limit)  # which float32 may not hold
     if far.any():
         _warn(
@@ -113,7 +115,7 @@ def warn_about_far_points(nearest_squares: np.ndarray, epsilon: float, *, first_
             f"{far.sum()} of {len(far)} rows of X, the first of them row "
             f"{first_row + int(np.argmax(far))}, "
             f"are so far from all training points (more than {np.sqrt(limit):.3g} at "
-            f"epsilon={epsilon:.3g}) that only their nearest one counts; check their scale, or "
+            f"epsilon={epsilon}) that only their nearest one counts; check their scale, or "
             "fit with them.",
         )
 

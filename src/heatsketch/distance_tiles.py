@@ -32,6 +32,8 @@ class DistanceTiles(NDArrayOperatorsMixin):
     metric : str or callable
     function : callable
         Applied to the squared distances, entry by entry.
+    scales : array of shape (n_points,), optional
+        What the squared distances are multiplied by before, once for each of the two points.
 
     Examples
     --------
@@ -48,6 +50,7 @@ class DistanceTiles(NDArrayOperatorsMixin):
     points: Any
     metric: Any
     function: Callable[[np.ndarray], np.ndarray] = field(default_factory=lambda: np.asarray)
+    scales: Any = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -62,7 +65,10 @@ class DistanceTiles(NDArrayOperatorsMixin):
     def tile(self, rows: Any, columns: Any = slice(None)) -> np.ndarray:
         """Return some rows of the matrix, or some columns of them."""
         squares = squared_distances_to(self.points[columns], self.metric)(self.points[rows])
-        return self.function(squares.astype(self.dtype, copy=False))
+        squares = squares.astype(self.dtype, copy=False)
+        if self.scales is not None:
+            squares *= np.multiply.outer(self.scales[rows], self.scales[columns])
+        return self.function(squares)
 
     def diagonal(self) -> np.ndarray:
         """Return the diagonal: what becomes of a distance of zero."""
@@ -83,4 +89,4 @@ class DistanceTiles(NDArrayOperatorsMixin):
             entries = self.function(squares)
             return ufunc(*(entries if value is self else value for value in inputs))
 
-        return DistanceTiles(self.points, self.metric, function)
+        return DistanceTiles(self.points, self.metric, function, self.scales)

@@ -1,4 +1,4 @@
-r"""Diffusion distances, exact, and how much an embedding distorts a distance.
+r"""Diffusion distances: exact ones, sketched ones with their intervals, and distortion.
 
 .. math:: d_p(i, j) = |(A^p)_i - (A^p)_j|
 
@@ -7,18 +7,213 @@ compares how heat spreads from two points in ``p`` steps. It is what a sketch es
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
+from heatsketch.confidence import order_confidence, scale_interval
 from heatsketch.exceptions import HeatSketchError
 
-__all__ = ["bilipschitz_constant", "exact_diffusion_distances"]
+__all__ = [
+    "DiffusionNeighbors",
+    "DistanceEstimate",
+    "bilipschitz_constant",
+    "diffusion_distances",
+    "diffusion_neighbors",
+    "exact_diffusion_distances",
+]
+
+
+class DistanceEstimate(NamedTuple):
+    r"""Sketched diffusion distances :math:`|y_i - y_j|`, and intervals that cover the true ones.
+
+    Attributes
+    ----------
+    distance : array
+        Distances in the embedding.
+    low, high : arrays
+        Ends of the intervals. They allow for the error of the sketch only: not for that of the
+        sample, nor for a graph that was searched approximately.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import diffusion_distances, gaussian_block
+    >>> distance, low, high = diffusion_distances(gaussian_block(5, 64, seed=0), [[0, 1]])
+    >>> bool(low[0] < distance[0] < high[0])
+    True
+    """
+
+    distance: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+class DiffusionNeighbors(NamedTuple):
+    r"""Nearest rows of a sketch by :math:`|y_i - y_j|`, and how sure their order is.
+
+    Attributes
+    ----------
+    indices : array of shape (m, n_neighbors)
+        The nearest rows, from the nearest on, the row itself left out.
+    distance, low, high : arrays of shape (m, n_neighbors)
+        As in :class:`DistanceEstimate`.
+    confidence : array of shape (m, n_neighbors)
+        That a neighbour is nearer than the one after it, the last one than the first that is
+        left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import diffusion_neighbors
+    >>> Y = np.random.default_rng(0).normal(size=(9, 32)) * np.arange(9.0)[:, np.newaxis]
+    >>> diffusion_neighbors(Y, [0], n_neighbors=3).indices
+    array([[1, 2, 3]])
+    """
+
+    indices: np.ndarray
+    distance: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    confidence: np.ndarray
+
+
+def diffusion_distances(
+    Y: Any,
+    pairs: Any,
+    *,
+    confidence: float = 0.95,
+    simultaneous: bool = False,
+    random_matrix: str = "gaussian",
+) -> DistanceEstimate:
+    r"""Diffusion distances of some pairs, with intervals.
+
+    .. math:: \frac{k \, |y_i - y_j|^2}{d_p(i, j)^2} \sim \chi^2_k
+
+    Parameters
+    ----------
+    Y : array of shape (n, k)
+        What :func:`sketch` returned.
+    pairs : array of int of shape (m, 2)
+        Pairs of rows.
+    confidence : float, default=0.95
+        Probability with which an interval covers the true distance.
+    simultaneous : bool, default=False
+        Whether it is the probability that all ``m`` of them do.
+    random_matrix : {"gaussian", "rademacher"}, default="gaussian"
+        What the sketch was made with. Intervals for signs are wider, since they have to hold for
+        pairs whose law is far from a Gaussian's.
+
+    Returns
+    -------
+    DistanceEstimate
+        ``distance``, ``low`` and ``high``, arrays of shape (m,). The interval is about the error
+        of the sketch, not about that of the sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import (
+    ...     diffusion_distances, exact_diffusion_distances, gaussian_affinity, gaussian_block,
+    ...     heat_operator, neighbor_graph, sketch, symmetric_scaling)
+    >>> K = gaussian_affinity(neighbor_graph(np.arange(50.0)[:, np.newaxis]), epsilon=9.0)
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> Y = sketch(A, gaussian_block(50, 100, seed=0), power=4)
+    >>> distance, low, high = diffusion_distances(Y, [[0, 1], [0, 49]])
+    >>> exact = exact_diffusion_distances(A, [[0, 1], [0, 49]], power=4)
+    >>> bool(((low < exact) & (exact < high)).all())
+    True
+    """
+    Y, pairs = np.asarray(Y), _pairs(pairs, len(Y))
+    share = len(pairs) if simultaneous and len(pairs) else 1
+    sure = 1 - (1 - confidence) / share
+    low, high = scale_interval(Y.shape[1], sure, random_matrix=random_matrix)
+    distance = np.linalg.norm(Y[pairs[:, 0]] - Y[pairs[:, 1]], axis=1)
+    return DistanceEstimate(distance, low * distance, _upper(distance, high))
+
+
+def _upper(distance: np.ndarray, high: float) -> np.ndarray:
+    """Return upper ends; a bound that there is none holds for a distance of zero, too."""
+    return high * distance if high < np.inf else np.full_like(distance, np.inf)
+
+
+def diffusion_neighbors(
+    Y: Any,
+    rows: Any,
+    *,
+    n_neighbors: int,
+    confidence: float = 0.95,
+    random_matrix: str = "gaussian",
+) -> DiffusionNeighbors:
+    r"""Nearest neighbours by :math:`|y_i - y_j|`, with the confidence that their order is right.
+
+    Parameters
+    ----------
+    Y : array of shape (n, k)
+        What :func:`sketch` returned.
+    rows : array of int of shape (m,)
+        Whose neighbours.
+    n_neighbors : int
+        How many, at most ``n - 2``.
+    confidence, random_matrix :
+        As for :func:`diffusion_distances`.
+
+    Returns
+    -------
+    DiffusionNeighbors
+        ``indices``, ``distance``, ``low``, ``high`` and ``confidence``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import diffusion_neighbors
+    >>> Y = np.random.default_rng(0).normal(size=(9, 32)) * np.arange(9.0)[:, np.newaxis]
+    >>> (diffusion_neighbors(Y, [0], n_neighbors=2).confidence > 0.95).all()
+    np.True_
+    """
+    from sklearn.neighbors import NearestNeighbors  # whose import takes a while
+
+    Y, rows = np.asarray(Y), np.asarray(rows)
+    if not 1 <= n_neighbors <= len(Y) - 2:
+        raise HeatSketchError(
+            f"n_neighbors={n_neighbors} of {len(Y)} points cannot be told from the next one; "
+            f"use 1 to {len(Y) - 2}."
+        )
+    found = NearestNeighbors(n_neighbors=n_neighbors + 2).fit(Y).kneighbors(Y[rows])[1]
+    # The row itself goes last, wherever its duplicates have put it, and is then left off.
+    itself = found == rows[:, np.newaxis]
+    order = np.argsort(itself, axis=1, kind="stable")
+    found = np.take_along_axis(found, order, axis=1)[:, : n_neighbors + 1]
+    apart = Y[found] - Y[rows][:, np.newaxis]
+    indices, distance = found[:, :-1], np.linalg.norm(apart[:, :-1], axis=2)
+    low, high = scale_interval(Y.shape[1], confidence, random_matrix=random_matrix)
+    sure = order_confidence(apart[:, :-1], apart[:, 1:])
+    return DiffusionNeighbors(indices, distance, low * distance, _upper(distance, high), sure)
+
+
+def _pairs(pairs: Any, n_rows: int) -> np.ndarray:
+    found = np.asarray(pairs)
+    if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
+        raise HeatSketchError(
+            f"pairs has shape {found.shape} and dtype {found.dtype}; give two row numbers in each "
+            "of its rows."
+        )
+    if found.size and not (found.min() >= 0 and found.max() < n_rows):
+        raise HeatSketchError(
+            f"pairs has rows from {found.min()} to {found.max()}, but there are {n_rows}; count "
+            "them from 0."
+        )
+    return found
 
 
 def exact_diffusion_distances(
-    A: Any, pairs: Any = None, *, power: int, stationary: str = "drop"
+    A: Any,
+    pairs: Any = None,
+    *,
+    power: int,
+    stationary: str = "drop",
+    weighting: str = "symmetric",
 ) -> np.ndarray:
     r"""Diffusion distances :math:`d_p(i, j) = |(A^p)_i - (A^p)_j|`, from the rows of ``A^p``.
 
@@ -33,6 +228,10 @@ def exact_diffusion_distances(
     stationary : {"drop", "keep"}, default="drop"
         Whether the stationary direction counts. For the bistochastic normalization it makes
         no difference; for the symmetric one it adds a term that compares densities.
+    weighting : {"symmetric", "random_walk"}, default="symmetric"
+        "random_walk" divides each row by its entry of the stationary direction, of length one:
+        Coifman and Lafon's distance between distributions of a random walk,
+        :math:`\sum_l (P^p_{il} - P^p_{jl})^2 / \pi_l`.
 
     Returns
     -------
@@ -49,16 +248,17 @@ def exact_diffusion_distances(
     """
     if stationary not in ("drop", "keep"):
         raise HeatSketchError(f"stationary={stationary!r} is unknown; use 'drop' or 'keep'.")
+    if weighting not in ("symmetric", "random_walk"):
+        raise HeatSketchError(
+            f"weighting={weighting!r} is unknown; use 'symmetric' or 'random_walk'."
+        )
     if not power >= 0:
         raise HeatSketchError(f"power={power} is negative; use a whole number of at least 0.")
     if pairs is None:
-        return squareform(pdist(_rows(A, np.arange(A.shape[0]), power, stationary)))
-    if np.ndim(pairs) != 2 or np.shape(pairs)[1] != 2:
-        raise HeatSketchError(
-            f"pairs has shape {np.shape(pairs)}, not (m, 2); give two points in each row."
-        )
-    points, places = np.unique(pairs, return_inverse=True)
-    rows = _rows(A, points, power, stationary)
+        rows = _rows(A, np.arange(A.shape[0]), power, stationary)
+        return squareform(pdist(rows / _weights(A, slice(None), weighting)))
+    points, places = np.unique(_pairs(pairs, A.shape[0]), return_inverse=True)
+    rows = _rows(A, points, power, stationary) / _weights(A, points, weighting)
     first, second = places.reshape(np.shape(pairs)).T
     return np.linalg.norm(rows[first] - rows[second], axis=1)
 
@@ -73,6 +273,14 @@ def _rows(A: Any, points: np.ndarray, power: int, stationary: str) -> np.ndarray
     if stationary == "keep":
         block = block + A.stationary_part(coefficients)
     return block.T.astype(np.float64)
+
+
+def _weights(A: Any, points: Any, weighting: str) -> Any:
+    """Return what rows are divided by, as a column."""
+    if weighting == "symmetric":
+        return 1.0
+    v = A.stationary.astype(np.float64)
+    return v[points, np.newaxis] / np.linalg.norm(v)
 
 
 def bilipschitz_constant(Y: Any, distances: Any) -> float:

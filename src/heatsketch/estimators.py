@@ -1,292 +1,50 @@
-"""The estimators: floor one, composed, with scikit-learn's manners.
-
-Both go the same way. Points become distances, distances an affinity, the affinity a heat
-operator ``A``; then something is made that ``A`` is applied to once more, ``embedding = A @
-before_last``. A new point has a row of ``A`` of its own, and is embedded by the same product.
-The two differ only in what ``before_last`` is.
-"""
+"""The estimators: what is made from the heat operator of some points."""
 
 from __future__ import annotations
 
 import secrets
-from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from copy import copy
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    _fit_context,
-)
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch.affinity import (
-    estimate_epsilon,
-    gaussian_affinity,
-    gaussian_affinity_rows,
-    nearest_squares,
+from heatsketch.distances import (
+    DiffusionNeighbors,
+    DistanceEstimate,
+    diffusion_distances,
+    diffusion_neighbors,
 )
-from heatsketch.callbacks import CallbackSupportMixin, fit_progress
-from heatsketch.diagnosis import (
-    warn_about_decay,
-    warn_about_far_points,
-    warn_about_lonely_points,
-    warn_about_pieces,
-    warn_about_zero_diagonal,
-)
-from heatsketch.engines import ENGINES, Engine, resolve_engine
-from heatsketch.exceptions import HeatSketchError
-from heatsketch.graph import METRICS, count_components, squared_distances
-from heatsketch.heat_operator import HeatOperator, heat_operator, heat_rows
-from heatsketch.normalization import SCALINGS
+from heatsketch.drift import Drift, drift
+from heatsketch.exceptions import HeatSketchError, SpectrumError
+from heatsketch.heat_embedding import HeatEmbedding
+from heatsketch.heat_operator import HeatOperator
+from heatsketch.heat_trace import FEWEST_COLUMNS, diffuse_until
+from heatsketch.multiscale import multiscale_sketch
 from heatsketch.random_block import gaussian_block, rademacher_block
-from heatsketch.sketch import diffuse
-from heatsketch.spectral import eigenvalue_powers, leading_eigenpairs
-from heatsketch.validation import (
-    check_affinities,
-    check_distances,
-    check_idle_parameters,
-    check_numbers,
-    check_row_ids,
-    check_scale,
-    check_square,
-    check_symmetric,
-    check_zero_diagonal,
-    stored_like,
+from heatsketch.sketch import diffuse, diffuse_path
+from heatsketch.spectral import (
+    DiffusionCoordinates,
+    eigenvalue_powers,
+    leading_eigenpairs,
+    ritz_pairs,
 )
 
 __all__ = ["DiffusionMap", "HeatSketch"]
 
 BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
 
-TRANSFORM_ENTRIES = 16_000_000  # affinities of new points held at a time
-EPSILON_ENTRIES = 5_000_000  # distances looked at to choose epsilon
-EPSILON_POINTS = 200_000  # at most, to which they are
-ALL_PAIRS_UP_TO = 5000  # points, unless told otherwise
+# What power="auto" chooses; benchmarks/choices.py tells why. Up to the largest heat flows step by
+# step, so that a power given and the same one chosen are the same bits.
+DIRECTIONS_PER_COLUMN = 1.75
+SMALLEST_POWER, LARGEST_POWER = 2, 128
 
 
-class _HeatEmbedding(
-    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
-):
-    """What the two embeddings share: the way from ``X`` to rows of the heat operator."""
-
-    _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "n_neighbors": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"}), None],
-        "metric": [StrOptions({*METRICS, "precomputed"}), callable],
-        "affinity": [StrOptions({"gaussian", "precomputed"})],
-        "normalization": [StrOptions(set(SCALINGS))],
-        "engine": [StrOptions(set(ENGINES)), Engine],
-    }
-
-    @abstractmethod
-    def _before_last(self, A: HeatOperator, rows: Any) -> np.ndarray:
-        """Return the block that ``A`` is applied to once more."""
-
-    def _finish(self, last: np.ndarray, A: HeatOperator) -> np.ndarray:
-        """Make an embedding of the last product, in place."""
-        return last
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, *, row_ids: Any = None) -> _HeatEmbedding:
-        """Embed the points of ``X``.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Points; or a square matrix of distances (``metric="precomputed"``) or of affinities
-            (``affinity="precomputed"``).
-        y : ignored
-        row_ids : array of int of shape (n_samples,), optional
-            What the random numbers of each row depend on, those that choose epsilon included; the
-            position of the row if left out. Rows with the same id in two data sets get the same
-            random numbers, which makes the two embeddings comparable.
-
-        Returns
-        -------
-        self
-        """
-        with fit_progress(self):
-            return self._fit(X, row_ids)
-
-    def _fit(self, X: Any, row_ids: Any) -> _HeatEmbedding:
-        self._forget()
-        X = self._check(X, reset=True)
-        rows = check_row_ids(row_ids, X.shape[0])
-        K = self._training_affinity(X, rows)
-        del X  # the neighbours have it, in their order
-        rows = rows[self.order_]
-        warn_about_lonely_points(K, self.epsilon_)
-        self.n_connected_components_ = count_components(K)
-        warn_about_pieces(self.n_connected_components_)
-        self.scaling_ = SCALINGS[self.normalization](K)
-        A = heat_operator(K, self.scaling_)
-        del K  # which a heat operator may have no use for
-        self.before_last_ = self._before_last(A, rows)
-        last = A @ self.before_last_
-        warn_about_decay(A, self.before_last_, last, power=self.power, epsilon=self.epsilon_)
-        self.embedding_ = np.empty_like(last)
-        self.embedding_[self.order_] = self._finish(last, A)
-        self.heat_operator_ = A
-        return self
-
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
-        """Embed the points of ``X`` and return the embedding.
-
-        Parameters
-        ----------
-        X, y :
-            As for :meth:`fit`.
-        **fit_params :
-            As for :meth:`fit`.
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-        """
-        return self.fit(X, y, **fit_params).embedding_
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Embed new points by the rule that embedded the training points.
-
-        A training point given again gets its embedding back, whatever comes with it. (Sparse
-        precomputed distances are taken row by row as they are: give the symmetric rows, with the
-        zero diagonal stored, to have the same.)
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_new, n_features)
-            New points; or their distances (``metric="precomputed"``) or affinities
-            (``affinity="precomputed"``) to the training points.
-
-        Returns
-        -------
-        array of shape (n_new, n_components)
-        """
-        check_is_fitted(self)
-        X = self._check(X, reset=False)
-        step = self._rows_at_a_time()
-        starts = range(0, X.shape[0], step)
-        return np.concatenate([self._transform_batch(X[i : i + step], i) for i in starts])
-
-    def _rows_at_a_time(self) -> int:
-        lists = self.affinity == "gaussian" and self.neighbors_.lists is not None
-        return max(1, TRANSFORM_ENTRIES // (100 if lists else len(self.before_last_)))
-
-    def _transform_batch(self, X: Any, first_row: int) -> np.ndarray:
-        K = self._affinity_to_training(X, first_row)
-        A = heat_rows(K, self.scaling_, self.heat_operator_)
-        return self._finish(A @ self.before_last_, A)
-
-    def _forget(self) -> None:
-        """Drop an earlier fit, so that one that fails or is interrupted leaves no mixture."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
-
-    # --- from X to an affinity ------------------------------------------------------------
-
-    def _check(self, X: Any, *, reset: bool) -> Any:
-        X = check_numbers(self, X, reset=reset)
-        dtype = X.dtype if reset else self.before_last_.dtype
-        if self.affinity == "precomputed":
-            check_idle_parameters(self)
-            check_affinities(X)
-            if reset:
-                check_square(X, name="affinity='precomputed'")
-                check_symmetric(X, name="affinity='precomputed'")
-        else:
-            check_scale(X, dtype=dtype, reset=reset)
-            if self.metric == "precomputed":
-                self._check_distances(X, reset=reset)
-            elif not reset:
-                X = stored_like(self.neighbors_.points, X)
-        return X.astype(dtype, copy=False)
-
-    def _check_distances(self, X: Any, *, reset: bool) -> None:
-        if sparse.issparse(X) and self.n_neighbors not in (None, "auto"):
-            raise HeatSketchError(
-                f"n_neighbors={self.n_neighbors} is not for metric='precomputed' with a sparse "
-                "X, which says itself who the neighbours are; leave it out."
-            )
-        check_distances(X)
-        if reset:
-            check_square(X, name="metric='precomputed'")
-            check_zero_diagonal(X)
-        # A sparse graph of nearest neighbours need not be symmetric.
-        if reset and not sparse.issparse(X):
-            check_symmetric(X, name="metric='precomputed'")
-
-    def _training_affinity(self, X: Any, rows: np.ndarray) -> Any:
-        self.epsilon_: Any = None
-        self.order_ = np.arange(X.shape[0])
-        if self.affinity == "precomputed":
-            warn_about_zero_diagonal(X)
-            return X
-        if self.metric != "precomputed" and (np.diff(rows) < 0).any():
-            # Who is near whom must not depend on the order in which the rows came.
-            self.order_ = np.argsort(rows)
-            X, rows = X[self.order_], rows[self.order_]
-        self.neighbors_, d2 = resolve_engine(self.engine).neighbors(
-            X,
-            metric=self.metric,
-            n_neighbors=self._n_neighbors(X),
-            n_columns=self.n_components,
-        )
-        self.order_ = self.order_[self.neighbors_.order]
-        self.epsilon_ = self._estimate(X, rows) if self.epsilon == "auto" else float(self.epsilon)
-        return gaussian_affinity(d2, epsilon=self.epsilon_)
-
-    def _n_neighbors(self, X: Any) -> int | None:
-        few = self.metric == "precomputed" or X.shape[0] <= ALL_PAIRS_UP_TO
-        automatic = None if few else 15
-        return automatic if self.n_neighbors == "auto" else self.n_neighbors
-
-    def _estimate(self, X: Any, rows: np.ndarray) -> float:
-        """Estimate epsilon from all distances of some points.
-
-        A graph cut to near neighbours has lost the far ones, without which the kernel sum levels
-        off too early. The points are drawn by their ids: their order does not matter.
-        """
-        if self.metric != "precomputed":
-            step = -(-X.shape[0] // EPSILON_POINTS)
-            X, rows = X[::step], rows[::step]
-        # Each is one of the points that distances are taken to, and so at distance 0 from one.
-        n_drawn = min(1000, EPSILON_ENTRIES // X.shape[0], X.shape[0])
-        lots = gaussian_block(rows, 1, seed=0)[:, 0]
-        drawn = X[np.argpartition(lots, n_drawn - 1)[:n_drawn]]
-        return estimate_epsilon(squared_distances(drawn, X, metric=self.metric)).epsilon
-
-    def _affinity_to_training(self, X: Any, first_row: int) -> Any:
-        if self.affinity == "precomputed":
-            return X
-        d2 = self.neighbors_.distances_to(X)
-        warn_about_far_points(nearest_squares(d2), self.epsilon_, first_row=first_row)
-        return gaussian_affinity_rows(d2, epsilon=self.epsilon_)
-
-    # --- scikit-learn ---------------------------------------------------------------------
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "heat_operator_")  # what a fit sets last: one that failed is none
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.before_last_.shape[1]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = "precomputed" in (self.metric, self.affinity)
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-class HeatSketch(_HeatEmbedding):
+class HeatSketch(HeatEmbedding):
     r"""Embed points so that Euclidean distances estimate diffusion distances.
 
     .. math:: Y = \frac{1}{\sqrt{k}} A^p G, \qquad
@@ -301,11 +59,15 @@ class HeatSketch(_HeatEmbedding):
     n_components : int, default=64
         Columns ``k`` of the sketch. Distances have a relative error of about
         ``1 / sqrt(2 k)``: 9 % at 64. Two columns make a poor picture.
-    power : int, default=8
-        Diffusion time ``p``: how many steps heat flows.
-    epsilon : float or "auto", default="auto"
-        Bandwidth of the Gaussian affinity ``exp(-d**2 / epsilon)``; see
-        :func:`estimate_epsilon`.
+    power : int, float or "auto", default="auto"
+        Diffusion time ``p``: how many steps heat flows. "auto" is the first power, from 2 to 128,
+        at which the heat kernel extends in no more directions than 1.75 for each column of the
+        sketch; see :func:`heat_trace`. A power that is not whole needs a kernel of all pairs, and
+        ``epsilon`` not "local".
+    epsilon : float, "auto" or "local", default="local"
+        Bandwidth of the Gaussian affinity ``exp(-d**2 / epsilon)``. "local" is
+        ``sigma_i * sigma_j`` for each pair, with ``sigma`` the distance to the seventh neighbour;
+        "auto" is one number for all, by :func:`estimate_epsilon`.
     n_neighbors : int, "auto" or None, default="auto"
         Keep a pair of points only if one is among the ``n_neighbors`` nearest of the other,
         itself included. None keeps all pairs, as the paper does. "auto" does so up to 5000
@@ -317,6 +79,10 @@ class HeatSketch(_HeatEmbedding):
         "precomputed" if ``X`` holds affinities, for instance the weights of a graph.
     normalization : {"symmetric", "bistochastic"}, default="symmetric"
         Algorithm 1 or Algorithm 2 of the paper.
+    weighting : {"symmetric", "random_walk"}, default="symmetric"
+        Which diffusion distance: that of the paper, between rows of ``A**p``, or that of Coifman
+        and Lafon, between distributions of a random walk, in which points of low density count
+        for more. The same for the bistochastic normalization.
     stationary : {"drop", "keep"}, default="drop"
         Whether the stationary direction of ``A`` is part of the embedding. "keep" is the paper
         to the letter; it adds a term that compares densities (symmetric) or a translation
@@ -333,8 +99,14 @@ class HeatSketch(_HeatEmbedding):
     ----------
     embedding_ : array of shape (n_samples, n_components)
         The embedding of the training points.
-    epsilon_ : float or None
-        Bandwidth used; None for precomputed affinities.
+    power_ : int or float
+        Power used.
+    heat_trace_ : HeatTrace
+        The curve that the power was read from, if it was "auto".
+    epsilon_ : float, array of shape (n_samples,) or None
+        Bandwidth used; the scales ``sigma`` if it was "local"; None for precomputed affinities.
+    epsilon_estimate_ : EpsilonEstimate
+        What it was read from, if it was "auto".
     heat_operator_ : HeatOperator
         ``A``.
     scaling_ : Scaling
@@ -345,6 +117,10 @@ class HeatSketch(_HeatEmbedding):
         How much of the stationary direction each column of ``G`` holds.
     seed_ : int
         Seed used.
+    row_ids_ : array of int of shape (n_samples,)
+        Row ids, in the order of ``heat_operator_``.
+    stationary_length_ : float
+        Length of the stationary direction of ``heat_operator_``.
     n_connected_components_ : int
         Pieces into which the graph falls.
     neighbors_ : Neighbors
@@ -371,8 +147,8 @@ class HeatSketch(_HeatEmbedding):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        **_HeatEmbedding._parameter_constraints,
-        "power": [Interval(Integral, 1, None, closed="left")],
+        **HeatEmbedding._parameter_constraints,
+        "power": [Interval(Real, 1, None, closed="left"), StrOptions({"auto"})],
         "stationary": [StrOptions({"drop", "keep"})],
         "random_matrix": [StrOptions(set(BLOCKS))],
         "random_state": ["random_state"],
@@ -382,12 +158,13 @@ class HeatSketch(_HeatEmbedding):
         self,
         n_components=64,
         *,
-        power=8,
-        epsilon="auto",
+        power="auto",
+        epsilon="local",
         n_neighbors="auto",
         metric="euclidean",
         affinity="gaussian",
         normalization="symmetric",
+        weighting="symmetric",
         stationary="drop",
         random_matrix="gaussian",
         random_state=0,
@@ -400,26 +177,230 @@ class HeatSketch(_HeatEmbedding):
         self.metric = metric
         self.affinity = affinity
         self.normalization = normalization
+        self.weighting = weighting
         self.stationary = stationary
         self.random_matrix = random_matrix
         self.random_state = random_state
         self.engine = engine
 
-    def _before_last(self, A: HeatOperator, rows: Any) -> np.ndarray:
-        self.seed_ = _seed(self.random_state)
-        G = BLOCKS[self.random_matrix](rows, self.n_components, seed=self.seed_, dtype=A.dtype)
+    def grow(self, n_components: int) -> HeatSketch:
+        """Add columns to the sketch: what a fit with so many would have given, bit for bit.
+
+        The graph, which takes most of the time of a fit, is not searched again. Nor is the power
+        chosen again, if it was "auto": distances become more accurate, not others.
+
+        Parameters
+        ----------
+        n_components : int
+            Columns in all, not less than there are.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from heatsketch import HeatSketch
+        >>> X, _ = load_digits(return_X_y=True)
+        >>> grown = HeatSketch(16, power=8, n_neighbors=15).fit(X).grow(64)
+        >>> fresh = HeatSketch(64, power=8, n_neighbors=15).fit(X)
+        >>> bool((grown.embedding_ == fresh.embedding_).all())
+        True
+        """
+        check_is_fitted(self)
+        if n_components < self.before_last_.shape[1]:
+            raise HeatSketchError(
+                f"n_components={n_components} is less than the {self.before_last_.shape[1]} that "
+                "there are; take the first columns of embedding_, or fit again."
+            )
+        grown = copy(self)  # so that an interrupt leaves no mixture
+        grown.n_components, grown.power = n_components, self.power_
+        grown._embed(self.heat_operator_)
+        self.__dict__.update(vars(grown), power=self.power)
+        return self
+
+    def path(self, powers: Iterable[int]) -> list[np.ndarray]:
+        """Embeddings of the training points at many powers, from one pass.
+
+        Parameters
+        ----------
+        powers : iterable of int
+            Diffusion times.
+
+        Returns
+        -------
+        list of arrays of shape (n_samples, n_components)
+            In the order of ``powers``.
+        """
+        A, G = self._operator_and_block()
+        blocks = diffuse_path(A, G, powers=powers)
+        return [self._in_given_order(self._finish(block.copy(), A)) for block in blocks]
+
+    def multiscale(self) -> np.ndarray:
+        r"""Embedding of the training points by all diffusion times together.
+
+        .. math:: Y = \frac{1}{\sqrt{k}} \sum_{p \ge 1} \tilde A^p G
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            See :func:`multiscale_sketch`.
+        """
+        A, G = self._operator_and_block()
+        if self.n_connected_components_ > 1:
+            raise SpectrumError(
+                f"n_connected_components_={self.n_connected_components_}: heat never flows between "
+                "pieces, and differences add up for ever; use a larger n_neighbors or epsilon, or "
+                "embed the pieces one by one."
+            )
+        return self._in_given_order(self._weighted(multiscale_sketch(A, G), A))
+
+    def pseudotime(self, root: int, *, confidence: float = 0.95) -> DistanceEstimate:
+        """Diffusion pseudotime: how far all training points are from one, at all times together.
+
+        Parameters
+        ----------
+        root : int
+            A row of ``X``.
+        confidence : float, default=0.95
+
+        Returns
+        -------
+        DistanceEstimate
+            ``distance``, ``low`` and ``high``, arrays of shape (n_samples,). Divide by the largest
+            for values up to one.
+        """
+        Y = self.multiscale()
+        pairs = np.column_stack([np.full(len(Y), root), np.arange(len(Y))])
+        sure = {"confidence": confidence, "random_matrix": self.random_matrix}
+        return diffusion_distances(Y, pairs, **sure)
+
+    def diffusion_distances(
+        self, pairs: Any, *, confidence: float = 0.95, simultaneous: bool = False
+    ) -> DistanceEstimate:
+        """Diffusion distances of pairs of training points, with intervals.
+
+        Parameters
+        ----------
+        pairs : array of int of shape (m, 2)
+            Rows of ``X``.
+        confidence, simultaneous :
+            As for :func:`diffusion_distances`.
+
+        Returns
+        -------
+        DistanceEstimate
+        """
+        check_is_fitted(self)
+        sure = {"confidence": confidence, "random_matrix": self.random_matrix}
+        return diffusion_distances(self.embedding_, pairs, simultaneous=simultaneous, **sure)
+
+    def diffusion_neighbors(
+        self, rows: Any, *, n_neighbors: int, confidence: float = 0.95
+    ) -> DiffusionNeighbors:
+        """Nearest training points of some, with the confidence that their order is right.
+
+        Parameters
+        ----------
+        rows : array of int of shape (m,)
+            Rows of ``X``.
+        n_neighbors, confidence :
+            As for :func:`diffusion_neighbors`.
+
+        Returns
+        -------
+        DiffusionNeighbors
+        """
+        check_is_fitted(self)
+        sure = {"confidence": confidence, "random_matrix": self.random_matrix}
+        return diffusion_neighbors(self.embedding_, rows, n_neighbors=n_neighbors, **sure)
+
+    def diffusion_map(self, n_components: int = 2) -> DiffusionCoordinates:
+        """Diffusion map of the training points, out of the same sketch: the one for pictures.
+
+        Parameters
+        ----------
+        n_components : int, default=2
+            At most as many as the sketch has columns; with some to spare it is faster.
+
+        Returns
+        -------
+        DiffusionCoordinates
+            ``coordinates``, ``eigenvalues`` and ``residuals``.
+        """
+        check_is_fitted(self)
+        A = self.heat_operator_
+        values, vectors, residuals = ritz_pairs(A, self.before_last_, n_components)
+        coordinates = self._weighted(vectors * eigenvalue_powers(values, self.power_), A)
+        return DiffusionCoordinates(self._in_given_order(coordinates), values, residuals)
+
+    def drift(self, other: HeatSketch, *, confidence: float = 0.95) -> Drift:
+        """Compare with another sketch: how far the geometry moved, and which rows did.
+
+        Parameters
+        ----------
+        other : HeatSketch
+            Fitted with the same seed, random matrix, power and number of components, to rows of
+            which some have the same ids.
+        confidence : float, default=0.95
+
+        Returns
+        -------
+        Drift
+            See :func:`drift`.
+        """
+        for model in (self, other):
+            check_is_fitted(model)
+        _check_comparable(self, other)
+        return drift(
+            self.embedding_,
+            other.embedding_,
+            ids=self._in_given_order(self.row_ids_),
+            other_ids=other._in_given_order(other.row_ids_),
+            confidence=confidence,
+            random_matrix=self.random_matrix,
+        )
+
+    # --- the sketch itself ----------------------------------------------------------------
+
+    def _before_last(self, A: HeatOperator) -> np.ndarray:
+        if not hasattr(self, "seed_"):  # which a sketch that grows has
+            self.seed_ = _seed(self.random_state)
+        G = self._block(A, self.n_components)
         self.stationary_coefficients_ = A.stationary_coefficients(G)
-        before_last = diffuse(A, G, power=self.power - 1)
+        if self.power == "auto":
+            before_last = self._until_few_directions(A, G)
+        else:
+            self.power_, before_last = self.power, diffuse(A, G, power=self.power - 1)
         return A.deflate(before_last, out=before_last)
+
+    def _until_few_directions(self, A: HeatOperator, G: np.ndarray) -> np.ndarray:
+        """Choose the power, and return the block that is one step from it."""
+        # A few columns do not tell how many directions there are, but they are the first of more.
+        few = self.n_components < FEWEST_COLUMNS
+        block = self._block(A, FEWEST_COLUMNS) if few else G
+        options = {"smallest": SMALLEST_POWER, "largest": LARGEST_POWER}
+        directions = DIRECTIONS_PER_COLUMN * self.n_components
+        before_last, self.heat_trace_ = diffuse_until(A, block, directions=directions, **options)
+        self.power_ = int(self.heat_trace_.powers[-1])
+        return diffuse(A, G, power=self.power_ - 1) if few else before_last
 
     def _finish(self, last: np.ndarray, A: HeatOperator) -> np.ndarray:
         if self.stationary == "keep":
             last += A.stationary_part(self.stationary_coefficients_)
         last /= np.sqrt(last.dtype.type(last.shape[1]))
-        return last
+        return super()._finish(last, A)
+
+    def _block(self, A: HeatOperator, k: int) -> np.ndarray:
+        return BLOCKS[self.random_matrix](self.row_ids_, k, seed=self.seed_, dtype=A.dtype)
+
+    def _operator_and_block(self) -> tuple[HeatOperator, np.ndarray]:
+        check_is_fitted(self)
+        return self.heat_operator_, self._block(self.heat_operator_, self.n_components)
 
 
-class DiffusionMap(_HeatEmbedding):
+class DiffusionMap(HeatEmbedding):
     r"""Embed points by the leading eigenvectors of the heat operator.
 
     .. math:: y_j = (\lambda_1^t (v_1)_j, \ldots, \lambda_k^t (v_k)_j)
@@ -434,7 +415,7 @@ class DiffusionMap(_HeatEmbedding):
         Number ``k`` of eigenvectors, the stationary one not counted.
     power : float, default=1.0
         Diffusion time ``t``.
-    epsilon, n_neighbors, metric, affinity, normalization, engine :
+    epsilon, n_neighbors, metric, affinity, normalization, weighting, engine :
         As for :class:`HeatSketch`.
 
     Attributes
@@ -445,9 +426,9 @@ class DiffusionMap(_HeatEmbedding):
         From the largest down.
     before_last_ : array of shape (n_samples, n_components)
         Eigenvectors times eigenvalues to the power ``t - 1``: what :meth:`transform` multiplies.
-    epsilon_, heat_operator_, scaling_, n_connected_components_ :
+    epsilon_, epsilon_estimate_, heat_operator_, scaling_, n_connected_components_ :
         As for :class:`HeatSketch`.
-    neighbors_, order_, n_features_in_, feature_names_in_ :
+    neighbors_, order_, stationary_length_, n_features_in_, feature_names_in_ :
         As for :class:`HeatSketch`.
 
     Examples
@@ -460,7 +441,7 @@ class DiffusionMap(_HeatEmbedding):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        **_HeatEmbedding._parameter_constraints,
+        **HeatEmbedding._parameter_constraints,
         "power": [Interval(Real, 0, None, closed="left")],
     }
 
@@ -469,11 +450,12 @@ class DiffusionMap(_HeatEmbedding):
         n_components=2,
         *,
         power=1.0,
-        epsilon="auto",
+        epsilon="local",
         n_neighbors="auto",
         metric="euclidean",
         affinity="gaussian",
         normalization="symmetric",
+        weighting="symmetric",
         engine="local",
     ):
         self.n_components = n_components
@@ -483,9 +465,10 @@ class DiffusionMap(_HeatEmbedding):
         self.metric = metric
         self.affinity = affinity
         self.normalization = normalization
+        self.weighting = weighting
         self.engine = engine
 
-    def _before_last(self, A: HeatOperator, rows: Any) -> np.ndarray:
+    def _before_last(self, A: HeatOperator) -> np.ndarray:
         self.eigenvalues_, vectors = leading_eigenpairs(A, self.n_components)
         eigenvalue_powers(self.eigenvalues_, self.power)  # a refusal names the power as given
         # One power is left for the last product, since A v = lambda v.
@@ -498,3 +481,14 @@ def _seed(random_state: Any) -> int:
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31))
+
+
+def _check_comparable(model: HeatSketch, other: HeatSketch) -> None:
+    """Refuse sketches whose difference would be one of their options, too."""
+    for name in ("seed_", "random_matrix", "power_", "n_components", "stationary", "weighting"):
+        one, two = getattr(model, name), getattr(other, name)
+        if one != two:
+            raise HeatSketchError(
+                f"{name.rstrip('_')}={one!r} here, but {two!r} in the other sketch; fit both with "
+                "the same, and with an int as random_state."
+            )

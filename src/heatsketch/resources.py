@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch.estimators import ALL_PAIRS_UP_TO, HeatSketch
+from heatsketch.estimators import HeatSketch
+from heatsketch.heat_embedding import ALL_PAIRS_UP_TO
 from heatsketch.memory import all_pairs_bytes, neighbors_bytes, physical_memory, tiles_bytes
 
 __all__ = ["Resources", "estimate_resources"]

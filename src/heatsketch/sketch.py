@@ -51,7 +51,14 @@ from heatsketch.chebyshev import (
 from heatsketch.exceptions import SpectrumError
 from heatsketch.progress import steps
 
-__all__ = ["diffuse", "power_coefficients", "sketch", "sketch_heat", "sketch_path"]
+__all__ = [
+    "diffuse",
+    "diffuse_path",
+    "power_coefficients",
+    "sketch",
+    "sketch_heat",
+    "sketch_path",
+]
 
 # Plain steps before a sum: a random block is mostly what one step of heat wipes out.
 FIRST_STEPS = 4
@@ -101,6 +108,43 @@ def diffuse(A: Any, block: Any, *, power: float) -> Any:
     whole = max(0, int(power) - 3)
     block = _fractional_power(A, block, power - whole, named=power)
     return _whole_powers(A, block, [whole])[whole]
+
+
+def diffuse_path(A: Any, block: Any, *, powers: Iterable[int]) -> list[Any]:
+    """Apply many powers of ``A`` to a block, in one pass.
+
+    Parameters
+    ----------
+    A : HeatOperator
+    block : array of shape (n, k)
+        Left as it is.
+    powers : iterable of int
+
+    Returns
+    -------
+    list of arrays of shape (n, k)
+        One for each power, in the order given; the power 0 is the block itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import heat_operator, symmetric_scaling
+    >>> from heatsketch.sketch import diffuse_path
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> [Y[0, 0].round(3) for Y in diffuse_path(A, np.array([[1.0], [-1.0]]), powers=[2, 1])]
+    [np.float64(0.111), np.float64(0.333)]
+    """
+    powers = list(powers)
+    for power in powers:
+        _check_nonnegative("powers", power)
+        if power != int(power):
+            raise SpectrumError(
+                f"powers={power} is not whole, and a path has whole powers only; "
+                f"use sketch(A, G, power={power})."
+            )
+    blocks = _whole_powers(A, block, powers)
+    return [blocks[power] for power in powers]
 
 
 def sketch(A: Any, G: Any, *, power: float) -> Any:
@@ -171,16 +215,8 @@ def sketch_path(A: Any, G: Any, *, powers: Iterable[int]) -> list[Any]:
     >>> [Y.shape for Y in sketch_path(A, gaussian_block(2, 5, seed=0), powers=[8, 1, 64])]
     [(2, 5), (2, 5), (2, 5)]
     """
-    powers = list(powers)
-    for power in powers:
-        _check_nonnegative("powers", power)
-        if power != int(power):
-            raise SpectrumError(
-                f"powers={power} is not whole, and a path has whole powers only; "
-                f"use sketch(A, G, power={power})."
-            )
-    blocks = _whole_powers(A, G, powers)
-    return [blocks[power] / math.sqrt(G.shape[1]) for power in powers]
+    scale = math.sqrt(G.shape[1])
+    return [block / scale for block in diffuse_path(A, G, powers=powers)]
 
 
 def sketch_heat(A: Any, G: Any, *, time: float) -> Any:

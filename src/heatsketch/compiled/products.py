@@ -24,7 +24,14 @@ from numba.extending import intrinsic
 
 from heatsketch.compiled._compile import compile_loop, spread
 
-__all__ = ["CHUNK", "heat_step", "row_products", "scaled_values", "stationary_sums"]
+__all__ = [
+    "CHUNK",
+    "heat_step",
+    "positive_places",
+    "row_products",
+    "scaled_values",
+    "stationary_sums",
+]
 
 # Rows whose sum is taken on its own. Part of what the bits are: never a matter of tuning.
 CHUNK = 1024
@@ -46,6 +53,18 @@ def row_products(indptr, indices, data, vector, out, start, stop):
         for e in range(indptr[i], indptr[i + 1]):
             total += np.float64(data[e]) * vector[indices[e]]
         out[i] = total
+
+
+@compile_loop
+def positive_places(indptr, data, place, out, start, stop):
+    """Set ``out`` to the ``place``-th smallest entry above zero of each row, or to the last one."""
+    for i in range(start * CHUNK, min(stop * CHUNK, len(out))):
+        row = np.sort(data[indptr[i] : indptr[i + 1]])
+        n_zeros = 0
+        while n_zeros < len(row) and row[n_zeros] <= 0:
+            n_zeros += 1
+        if n_zeros < len(row):
+            out[i] = row[min(n_zeros + place, len(row)) - 1]
 
 
 @compile_loop

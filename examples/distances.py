@@ -1,0 +1,229 @@
+"""Draw what the page "Distances you can trust" shows, from scikit-learn's digits.
+
+Run it from the root of the project: ``python examples/distances.py``.
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits, make_swiss_roll
+
+from heatsketch import HeatSketch, components_needed, exact_diffusion_distances
+from heatsketch.confidence import scale_interval
+
+PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
+BLUE, ORANGE, GRAY = "#0072b2", "#d55e00", "#999999"
+
+
+def _pairs(n_points, n_pairs, seed=0):
+    return np.random.default_rng(seed).permutation(n_points)[: 2 * n_pairs].reshape(-1, 2)
+
+
+def intervals(model):
+    """Sketched distances against exact ones."""
+    pairs = _pairs(len(model.embedding_), 60)
+    exact = exact_diffusion_distances(
+        model.heat_operator_, np.argsort(model.order_)[pairs], power=model.power_
+    )
+    distance, low, high = model.diffusion_distances(pairs)
+    missed = (exact < low) | (exact > high)
+    figure, ax = plt.subplots(figsize=(5.5, 4.5))
+    for some, color, label in ((~missed, BLUE, "covers"), (missed, ORANGE, "misses")):
+        bars = [(distance - low)[some], (high - distance)[some]]
+        ax.errorbar(
+            exact[some], distance[some], bars, fmt="o", ms=3, color=color, lw=1, label=label
+        )
+    ends = [0, exact.max() * 1.05]
+    ax.plot(ends, ends, color=GRAY, zorder=0)
+    ax.set(
+        xlabel="exact diffusion distance",
+        ylabel="distance in the embedding, 95 % interval",
+        title=f"{missed.sum()} of 60 intervals miss; 3 are to be expected",
+    )
+    ax.legend()
+    _save(figure, "intervals")
+
+
+def components():
+    """How many columns an error needs."""
+    errors = np.geomspace(0.02, 0.5, 25)
+    figure, ax = plt.subplots(figsize=(5.5, 4))
+    for n_pairs, style in ((1, "-"), (1000, "--"), (10**6, ":")):
+        needed = [components_needed(error, n_pairs=n_pairs) for error in errors]
+        ax.plot(errors, needed, style, color=BLUE, label=f"{n_pairs:,} at once")
+    ax.plot(errors, 0.5 / errors**2, color=GRAY, lw=1, label="1 / (2 error^2)")
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="relative error of a distance",
+        ylabel="components needed",
+        title="The logarithm of the number of pairs is what counts",
+    )
+    ax.set_xticks([0.02, 0.05, 0.1, 0.2, 0.5], ["2 %", "5 %", "10 %", "20 %", "50 %"])
+    ax.minorticks_off()
+    ax.legend()
+    _save(figure, "components")
+
+
+def growth(X):
+    """One distance, while the sketch grows."""
+    model = HeatSketch(4, n_neighbors=15, power=8).fit(X)
+    pairs = [[0, 1000]]
+    places = np.argsort(model.order_)[pairs]
+    exact = exact_diffusion_distances(model.heat_operator_, places, power=8)
+    sizes = [4, 8, 16, 32, 64, 128, 256, 512]
+    found = [model.grow(k).diffusion_distances(pairs) for k in sizes]
+    figure, ax = plt.subplots(figsize=(5.5, 4))
+    middle, low, high = (np.array([f[part][0] for f in found]) for part in range(3))
+    ax.errorbar(sizes, middle, [middle - low, high - middle], fmt="o-", color=BLUE)
+    ax.axhline(exact[0], color=ORANGE, label="exact")
+    ax.set(
+        xscale="log",
+        xlabel="components",
+        ylabel="diffusion distance",
+        title="A sketch that grows, one distance in it, and its interval",
+    )
+    ax.legend()
+    _save(figure, "growth")
+
+
+def signs():
+    """Why signs have intervals of their own."""
+    sizes = np.arange(4, 257)
+    figure, ax = plt.subplots(figsize=(5.5, 4))
+    for kind, color in (("gaussian", BLUE), ("rademacher", ORANGE)):
+        ends = np.array([scale_interval(k, 0.95, random_matrix=kind) for k in sizes])
+        ax.fill_between(sizes, ends[:, 0], np.minimum(ends[:, 1], 9), color=color, alpha=0.35)
+        ax.plot(sizes, ends, color=color, label=["", kind])
+    ax.set(
+        xscale="log",
+        ylim=(0.3, 4),
+        xlabel="components",
+        ylabel="true distance / sketched distance",
+        title="95 % intervals; those for signs hold for every pair",
+    )
+    ax.legend()
+    _save(figure, "signs")
+
+
+def epsilon_curve(X):
+    """Where one epsilon for all is read from."""
+    estimate = HeatSketch(n_neighbors=15, epsilon="auto").fit(X).epsilon_estimate_
+    figure, ax = plt.subplots(figsize=(5.5, 4))
+    ax.plot(estimate.epsilons, estimate.dimensions, color=BLUE)
+    ax.axvline(estimate.epsilon, color=ORANGE)
+    ax.text(estimate.epsilon, 0, f" epsilon = {estimate.epsilon:.3g}", color=ORANGE)
+    ax.axhline(estimate.dimension, color=GRAY, lw=1, ls="--")
+    ax.set(
+        xscale="log",
+        xlabel="epsilon",
+        ylabel="dimension that the kernel sees there",
+        title=f"Digits: the kernel sees about {estimate.dimension:.1f} dimensions",
+    )
+    _save(figure, "epsilon")
+
+
+def trace_curve(X):
+    """Where the power was read from."""
+    figure, ax = plt.subplots(figsize=(5.5, 4))
+    for k, color in ((16, ORANGE), (64, BLUE)):
+        found = HeatSketch(k, n_neighbors=15).fit(X).heat_trace_
+        label = f"k = {k}: p = {found.powers[-1]}"
+        ax.plot(found.powers, found.directions, "o-", color=color, label=label)
+        ax.axhline(1.75 * k, color=color, lw=1, ls="--")
+    ax.set(
+        yscale="log",
+        xlabel="power p",
+        ylabel="directions of the heat kernel",
+        title="Heat flows until the columns can hold what is left",
+    )
+    ax.legend()
+    _save(figure, "trace")
+
+
+def path(X, labels):
+    """The same points at several times, by the diffusion map of each sketch."""
+    model = HeatSketch(64, n_neighbors=15).fit(X)
+    coordinates = model.diffusion_map(2).coordinates
+    figure, axes = plt.subplots(1, 3, figsize=(12, 4))
+    powers = (1, 8, 64)
+    for ax, power, Y in zip(axes, powers, model.path(powers), strict=True):
+        rows = np.argsort(labels, kind="stable")[::6]
+        distances = np.linalg.norm(Y[rows][:, np.newaxis] - Y[rows], axis=2)
+        ax.imshow(distances, cmap="cividis")
+        ax.set(title=f"p = {power}", xticks=[], yticks=[])
+    figure.suptitle(
+        "Diffusion distances at three times, from one pass: ten digits appear, then merge"
+    )
+    _save(figure, "path")
+    figure, ax = plt.subplots(figsize=(5.5, 5))
+    points = ax.scatter(*coordinates.T, c=labels, cmap="tab10", s=6)
+    figure.colorbar(points, label="digit")
+    ax.set(title="Diffusion map out of the sketch", xlabel="coordinate 1", ylabel="coordinate 2")
+    _save(figure, "map")
+
+
+def pseudotime():
+    """All times together, from one end of a roll."""
+    X, position = make_swiss_roll(2000, noise=0.3, random_state=0)
+    model = HeatSketch(128, n_neighbors=12).fit(X)
+    distance, low, high = model.pseudotime(int(np.argmin(position)))
+    order = np.argsort(position)
+    figure, (roll, line) = plt.subplots(1, 2, figsize=(10, 4))
+    points = roll.scatter(X[:, 0], X[:, 2], c=distance, s=6, cmap="cividis")
+    figure.colorbar(points, label="pseudotime")
+    roll.set(title="Swiss roll, from its inner end", xticks=[], yticks=[])
+    line.fill_between(position[order], low[order], high[order], color=BLUE, alpha=0.3)
+    line.plot(position[order], distance[order], color=BLUE, lw=0.8)
+    line.set(
+        xlabel="place along the roll (unknown to the method)",
+        ylabel="pseudotime, 95 % interval",
+        title="It follows the roll, without eigenvectors",
+    )
+    _save(figure, "pseudotime")
+
+
+def weightings(X):
+    """The two diffusion distances, pair by pair."""
+    pairs = _pairs(len(X), 400)
+    found = {}
+    for weighting in ("symmetric", "random_walk"):
+        model = HeatSketch(512, n_neighbors=15, power=8, weighting=weighting).fit(X)
+        found[weighting] = model.diffusion_distances(pairs).distance
+        density = model._in_given_order(model.heat_operator_.stationary)
+    figure, ax = plt.subplots(figsize=(5.5, 4.5))
+    color = density[pairs].min(axis=1)
+    points = ax.scatter(*found.values(), c=color / density.mean(), s=12, cmap="cividis")
+    figure.colorbar(points, label="density where it is lower, over the mean")
+    ax.set(
+        xlabel='weighting="symmetric", as in the paper',
+        ylabel='weighting="random_walk"',
+        title="A random walk finds sparse regions farther away",
+    )
+    _save(figure, "weightings")
+
+
+def _save(figure, name):
+    figure.tight_layout()
+    figure.savefig(PICTURES / f"{name}.png", dpi=90)
+    plt.close(figure)
+
+
+def main():
+    """Draw all of them."""
+    X, labels = load_digits(return_X_y=True)
+    model = HeatSketch(64, n_neighbors=15).fit(X)
+    intervals(model)
+    components()
+    growth(X)
+    signs()
+    epsilon_curve(X)
+    trace_curve(X)
+    path(X, labels)
+    pseudotime()
+    weightings(X)
+
+
+if __name__ == "__main__":
+    main()

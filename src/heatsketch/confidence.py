@@ -1,0 +1,200 @@
+r"""How far a sketched distance may be from the true one.
+
+A column of a sketch gives, for a pair of points, a number of mean zero whose variance is the
+squared diffusion distance; ``k`` columns are ``k`` independent ones. So
+
+.. math:: k \, \frac{|y_i - y_j|^2}{d_p(i, j)^2} \sim \chi^2_k
+
+exactly, if the random numbers are Gaussians. If they are signs the law depends on the pair: where
+two points keep their heat for themselves the numbers are 0 or :math:`\pm 2` times the same, and no
+interval of the chi-squared kind covers. But the mean of their squares is known, the mean of
+their fourth powers is at most three, and by Chernoff's bound
+
+.. math::
+
+    P(S \ge k x) \le (x e^{1 - x})^{k/2}, \qquad
+    P(S \le k x) \le e^{-k D(x/3 \,\|\, 1/3)},
+
+with :math:`S = k |y_i - y_j|^2 / d_p^2`, the first for :math:`x > 1`, the second for
+:math:`x < 1`, and ``D`` the divergence of two coins. An interval from these holds for every pair.
+
+All this is the error of the sketch. It says nothing of how well the points that were drawn
+stand for those that might have been.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import lambertw, rel_entr
+from scipy.stats import chi2, t
+
+from heatsketch.exceptions import HeatSketchError
+
+__all__ = ["components_needed", "order_confidence", "scale_interval"]
+
+
+def scale_interval(
+    n_components: int, confidence: float, *, random_matrix: str = "gaussian"
+) -> tuple[float, float]:
+    r"""Factors between which the true distance lies, in units of the sketched one.
+
+    .. math:: P(\mathrm{low} \, |y_i - y_j| \le d_p(i, j) \le \mathrm{high} \, |y_i - y_j|)
+              \ge \mathrm{confidence}
+
+    Parameters
+    ----------
+    n_components : int
+        Columns of the sketch.
+    confidence : float
+        Between 0 and 1.
+    random_matrix : {"gaussian", "rademacher"}, default="gaussian"
+        What the sketch was made with. For Gaussians the probability is exactly ``confidence``.
+
+    Returns
+    -------
+    low, high : float
+        ``high`` is infinite where so few signs bound nothing from above.
+
+    Examples
+    --------
+    >>> from heatsketch.confidence import scale_interval
+    >>> low, high = scale_interval(64, 0.95)
+    >>> round(low, 3), round(high, 3)
+    (0.853, 1.209)
+    >>> scale_interval(4, 0.95, random_matrix="rademacher")[1]
+    inf
+    """
+    tail = (1 - _fraction("confidence", confidence)) / 2
+    if random_matrix not in TAILS:
+        raise HeatSketchError(
+            f"random_matrix={random_matrix!r} is unknown; use one of {sorted(TAILS)}."
+        )
+    if n_components < 1:
+        raise HeatSketchError(f"n_components={n_components} leaves no distance; use 1 or more.")
+    smallest, largest = TAILS[random_matrix](n_components, tail)
+    return 1 / math.sqrt(largest), 1 / math.sqrt(smallest) if smallest > 0 else math.inf
+
+
+def _gaussian_tails(k: int, tail: float) -> tuple[float, float]:
+    """Return the quantiles of the mean of ``k`` squares, in units of its mean."""
+    return float(chi2.ppf(tail, k)) / k, float(chi2.isf(tail, k)) / k
+
+
+def _rademacher_tails(k: int, tail: float) -> tuple[float, float]:
+    """Return what the mean of ``k`` squares leaves with at most that probability, each side."""
+    exponent = -math.log(tail) / k
+    # x - 1 - log x = 2 exponent, beyond one
+    largest = -float(lambertw(-math.exp(-1 - 2 * exponent), -1).real)
+    if exponent >= -math.log(2 / 3):  # that all are zero is more likely than that
+        return 0.0, largest
+
+    def excess(q: float) -> float:
+        return float(rel_entr(q, 1 / 3) + rel_entr(1 - q, 2 / 3)) - exponent
+
+    return 3 * float(brentq(excess, 0.0, 1 / 3)), largest
+
+
+TAILS = {"gaussian": _gaussian_tails, "rademacher": _rademacher_tails}
+
+
+def components_needed(error: float, *, confidence: float = 0.95, n_pairs: int = 1) -> int:
+    r"""How many components keep distances within a relative error.
+
+    The smallest ``k`` from which on
+
+    .. math:: P\left(\left| \frac{|y_i - y_j|}{d_p(i, j)} - 1 \right| > \mathrm{error}\right)
+              \le \frac{1 - \mathrm{confidence}}{\mathrm{n\_pairs}},
+
+    by the exact law for Gaussians; for large ``k`` that is the paper's rate,
+    :math:`\mathrm{error} \approx z / \sqrt{2 k}`, with its constant.
+
+    Parameters
+    ----------
+    error : float
+        Relative error of a distance, between 0 and 1.
+    confidence : float, default=0.95
+        Probability that all the distances asked for are within it.
+    n_pairs : int, default=1
+        How many distances; the logarithm of their number is what counts.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from heatsketch import components_needed
+    >>> components_needed(0.1)
+    192
+    >>> components_needed(0.1, n_pairs=1_000_000)
+    1492
+    """
+    error = _fraction("error", error)
+    if n_pairs < 1:
+        raise HeatSketchError(f"n_pairs={n_pairs} leaves nothing to bound; use 1 or more.")
+    allowed = (1 - _fraction("confidence", confidence)) / n_pairs
+
+    def fails(k: int) -> bool:
+        beyond = chi2.sf(k * (1 + error) ** 2, k) + chi2.cdf(k * (1 - error) ** 2, k)
+        return bool(beyond > allowed)
+
+    enough = 1
+    while fails(enough):
+        enough *= 2
+    too_few = enough // 2
+    while enough - too_few > 1:
+        middle = (enough + too_few) // 2
+        too_few, enough = (middle, enough) if fails(middle) else (too_few, middle)
+    return enough
+
+
+def order_confidence(nearer: Any, farther: Any) -> np.ndarray:
+    r"""Confidence that one of two distances is the smaller one, from the same sketch.
+
+    Sketched distances of ``i`` to two points share the random numbers, so they are compared
+    column by column: the two distances are equal if and only if the sum and the difference of
+    :math:`u = y_i - y_j` and :math:`w = y_i - y_l` are uncorrelated (Pitman and Morgan, 1939), and
+    then, with Gaussians,
+
+    .. math:: \sqrt{k - 1} \, \frac{r}{\sqrt{1 - r^2}} \sim t_{k - 1}, \qquad
+              r = \frac{(w - u) \cdot (w + u)}{|w - u| |w + u|}
+
+    exactly. For signs it is an approximation.
+
+    Parameters
+    ----------
+    nearer, farther : arrays of shape (..., k)
+        Differences ``u`` and ``w`` of rows of a sketch; ``k`` is at least 2.
+
+    Returns
+    -------
+    array of shape (...)
+        One half means that the sketch cannot tell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.confidence import order_confidence
+    >>> u = np.random.default_rng(0).normal(size=64)
+    >>> bool(order_confidence(u, 2 * u) > 0.99), float(order_confidence(u, u))
+    (True, 0.5)
+    """
+    nearer, farther = np.asarray(nearer, np.float64), np.asarray(farther, np.float64)
+    minus, plus = farther - nearer, farther + nearer
+    product = np.sum(minus * plus, axis=-1)
+    sizes = np.sum(minus**2, axis=-1) * np.sum(plus**2, axis=-1)
+    degrees = minus.shape[-1] - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Equal rows are told apart by nothing; parallel ones without any doubt.
+        r = np.where(sizes > 0, product / np.sqrt(sizes), 0.0).clip(-1, 1)
+        return t.cdf(math.sqrt(degrees) * r / np.sqrt(1 - r**2), degrees)
+
+
+def _fraction(name: str, value: float) -> float:
+    if not 0 < value < 1:
+        raise HeatSketchError(f"{name}={value} must lie between 0 and 1; use 0.95, for instance.")
+    return float(value)

@@ -1,0 +1,310 @@
+"""The way from points to rows of the heat operator, with scikit-learn's manners.
+
+Points become distances, distances an affinity, the affinity a heat operator ``A``; then something
+is made that ``A`` is applied to once more, ``embedding = A @ before_last``. A new point has a row
+of ``A`` of its own, and is embedded by the same product. The estimators differ only in what
+``before_last`` is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from heatsketch.affinity import (
+    gaussian_affinity,
+    gaussian_affinity_rows,
+    local_scales,
+    locally_scaled,
+    nearest_squares,
+)
+from heatsketch.bandwidth import estimate_epsilon, sampled_squares
+from heatsketch.callbacks import CallbackSupportMixin, fit_progress
+from heatsketch.diagnosis import (
+    warn_about_decay,
+    warn_about_far_points,
+    warn_about_lonely_points,
+    warn_about_pieces,
+    warn_about_zero_diagonal,
+)
+from heatsketch.engines import ENGINES, Engine, resolve_engine
+from heatsketch.exceptions import HeatSketchError
+from heatsketch.graph import METRICS, count_components
+from heatsketch.heat_operator import HeatOperator, heat_operator, heat_rows
+from heatsketch.normalization import SCALINGS
+from heatsketch.random_block import gaussian_block
+from heatsketch.validation import (
+    check_affinities,
+    check_distances,
+    check_idle_parameters,
+    check_numbers,
+    check_row_ids,
+    check_scale,
+    check_square,
+    check_symmetric,
+    check_zero_diagonal,
+    stored_like,
+)
+
+__all__ = ["ALL_PAIRS_UP_TO", "HeatEmbedding"]
+
+TRANSFORM_ENTRIES = 16_000_000  # affinities of new points held at a time
+ALL_PAIRS_UP_TO = 5000  # points, unless told otherwise
+
+
+class HeatEmbedding(
+    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
+):
+    """What the two embeddings share: the way from ``X`` to rows of the heat operator."""
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto", "local"})],
+        "n_neighbors": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"}), None],
+        "metric": [StrOptions({*METRICS, "precomputed"}), callable],
+        "affinity": [StrOptions({"gaussian", "precomputed"})],
+        "normalization": [StrOptions(set(SCALINGS))],
+        "weighting": [StrOptions({"symmetric", "random_walk"})],
+        "engine": [StrOptions(set(ENGINES)), Engine],
+    }
+
+    @abstractmethod
+    def _before_last(self, A: HeatOperator) -> np.ndarray:
+        """Return the block that ``A`` is applied to once more."""
+
+    def _finish(self, last: np.ndarray, A: HeatOperator) -> np.ndarray:
+        """Make an embedding of the last product, in place."""
+        return self._weighted(last, A)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, *, row_ids: Any = None) -> HeatEmbedding:
+        """Embed the points of ``X``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Points; or a square matrix of distances (``metric="precomputed"``) or of affinities
+            (``affinity="precomputed"``).
+        y : ignored
+        row_ids : array of int of shape (n_samples,), optional
+            What the random numbers of each row depend on, those that choose epsilon included; the
+            position of the row if left out. Rows with the same id in two data sets get the same
+            random numbers, which makes the two embeddings comparable.
+
+        Returns
+        -------
+        self
+        """
+        with fit_progress(self):
+            return self._fit(X, row_ids)
+
+    def _fit(self, X: Any, row_ids: Any) -> HeatEmbedding:
+        self._forget()
+        X = self._check(X, reset=True)
+        rows = check_row_ids(row_ids, X.shape[0])
+        K = self._training_affinity(X, rows)
+        del X  # the neighbours have it, in their order
+        self.row_ids_ = rows[self.order_]
+        warn_about_lonely_points(K, self._named_epsilon)
+        self.n_connected_components_ = count_components(K)
+        warn_about_pieces(self.n_connected_components_)
+        self.scaling_ = SCALINGS[self.normalization](K)
+        A = heat_operator(K, self.scaling_)
+        del K  # which a heat operator may have no use for
+        self.stationary_length_ = A.stationary.dtype.type(np.linalg.norm(A.stationary))
+        self._embed(A)
+        self.heat_operator_ = A
+        return self
+
+    def _embed(self, A: HeatOperator) -> None:
+        self.before_last_ = self._before_last(A)
+        last = A @ self.before_last_
+        power: Any = getattr(self, "power_", self.power)
+        warn_about_decay(A, self.before_last_, last, power=power, epsilon=self._named_epsilon)
+        self.embedding_ = self._in_given_order(self._finish(last, A))
+
+    def _weighted(self, block: np.ndarray, A: HeatOperator) -> np.ndarray:
+        """Weigh rows as the distance asked for does, in place."""
+        if self.weighting == "random_walk":
+            block *= (self.stationary_length_ / A.stationary)[:, np.newaxis]
+        return block
+
+    def _in_given_order(self, block: np.ndarray) -> np.ndarray:
+        """Return the rows of a block, which are in the order of ``A``, in the order of ``X``."""
+        given = np.empty_like(block)
+        given[self.order_] = block
+        return given
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
+        """Embed the points of ``X`` and return the embedding.
+
+        Parameters
+        ----------
+        X, y :
+            As for :meth:`fit`.
+        **fit_params :
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+        """
+        return self.fit(X, y, **fit_params).embedding_
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Embed new points by the rule that embedded the training points.
+
+        A training point given again gets its embedding back, whatever comes with it. (Sparse
+        precomputed distances are taken row by row as they are: give the symmetric rows, with the
+        zero diagonal stored, to have the same.)
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_new, n_features)
+            New points; or their distances (``metric="precomputed"``) or affinities
+            (``affinity="precomputed"``) to the training points.
+
+        Returns
+        -------
+        array of shape (n_new, n_components)
+        """
+        check_is_fitted(self)
+        X = self._check(X, reset=False)
+        step = self._rows_at_a_time()
+        starts = range(0, X.shape[0], step)
+        return np.concatenate([self._transform_batch(X[i : i + step], i) for i in starts])
+
+    def _rows_at_a_time(self) -> int:
+        lists = self.affinity == "gaussian" and self.neighbors_.lists is not None
+        return max(1, TRANSFORM_ENTRIES // (100 if lists else len(self.before_last_)))
+
+    def _transform_batch(self, X: Any, first_row: int) -> np.ndarray:
+        K = self._affinity_to_training(X, first_row)
+        A = heat_rows(K, self.scaling_, self.heat_operator_)
+        return self._finish(A @ self.before_last_, A)
+
+    def _forget(self) -> None:
+        """Drop an earlier fit, so that one that fails or is interrupted leaves no mixture."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    # --- from X to an affinity ------------------------------------------------------------
+
+    def _check(self, X: Any, *, reset: bool) -> Any:
+        X = check_numbers(self, X, reset=reset)
+        dtype = X.dtype if reset else self.before_last_.dtype
+        if self.affinity == "precomputed":
+            check_idle_parameters(self)
+            check_affinities(X)
+            if reset:
+                check_square(X, name="affinity='precomputed'")
+                check_symmetric(X, name="affinity='precomputed'")
+        else:
+            check_scale(X, dtype=dtype, reset=reset)
+            if self.metric == "precomputed":
+                self._check_distances(X, reset=reset)
+            elif not reset:
+                X = stored_like(self.neighbors_.points, X)
+        return X.astype(dtype, copy=False)
+
+    def _check_distances(self, X: Any, *, reset: bool) -> None:
+        if sparse.issparse(X) and self.n_neighbors not in (None, "auto"):
+            raise HeatSketchError(
+                f"n_neighbors={self.n_neighbors} is not for metric='precomputed' with a sparse "
+                "X, which says itself who the neighbours are; leave it out."
+            )
+        check_distances(X)
+        if reset:
+            check_square(X, name="metric='precomputed'")
+            check_zero_diagonal(X)
+        # A sparse graph of nearest neighbours need not be symmetric.
+        if reset and not sparse.issparse(X):
+            check_symmetric(X, name="metric='precomputed'")
+
+    def _training_affinity(self, X: Any, rows: np.ndarray) -> Any:
+        self.epsilon_: Any = None
+        self.order_ = np.arange(X.shape[0])
+        if self.affinity == "precomputed":
+            warn_about_zero_diagonal(X)
+            return X
+        if self.metric != "precomputed" and (np.diff(rows) < 0).any():
+            # Who is near whom must not depend on the order in which the rows came.
+            self.order_ = np.argsort(rows)
+            X, rows = X[self.order_], rows[self.order_]
+        self.neighbors_, d2 = resolve_engine(self.engine).neighbors(
+            X,
+            metric=self.metric,
+            n_neighbors=self._n_neighbors(X),
+            n_columns=self.n_components,
+        )
+        self.order_ = self.order_[self.neighbors_.order]
+        d2 = self._in_units(d2, X, rows)
+        return gaussian_affinity(d2, epsilon=self._bandwidth)
+
+    def _in_units(self, d2: Any, X: Any, rows: np.ndarray) -> Any:
+        """Choose the bandwidth, and return squared distances that it is the bandwidth of."""
+        if self.epsilon == "local":
+            self.epsilon_ = local_scales(d2)
+            return locally_scaled(d2, self.epsilon_, self.epsilon_)
+        if self.epsilon == "auto":
+            # A graph cut to near neighbours has lost the far ones, without which the kernel sum
+            # levels off too early. The points are drawn by their ids: their order does not matter.
+            lots = gaussian_block(rows, 1, seed=0)[:, 0]
+            squares = sampled_squares(X, metric=self.metric, lots=lots)
+            self.epsilon_estimate_ = estimate_epsilon(squares)
+            self.epsilon_ = self.epsilon_estimate_.epsilon
+        else:
+            self.epsilon_ = float(self.epsilon)
+        return d2
+
+    @property
+    def _bandwidth(self) -> float:
+        """The bandwidth of squares that have been scaled locally, or not."""
+        return 1.0 if self.epsilon == "local" else self.epsilon_
+
+    @property
+    def _named_epsilon(self) -> Any:
+        return "'local'" if isinstance(self.epsilon_, np.ndarray) else self.epsilon_
+
+    def _n_neighbors(self, X: Any) -> int | None:
+        few = self.metric == "precomputed" or X.shape[0] <= ALL_PAIRS_UP_TO
+        automatic = None if few else 15
+        return automatic if self.n_neighbors == "auto" else self.n_neighbors
+
+    def _affinity_to_training(self, X: Any, first_row: int) -> Any:
+        if self.affinity == "precomputed":
+            return X
+        d2 = self.neighbors_.distances_to(X)
+        if self.epsilon == "local":
+            d2 = locally_scaled(d2, local_scales(d2, least=self.epsilon_.min()), self.epsilon_)
+        units = {"bandwidth": self._bandwidth, "epsilon": self._named_epsilon}
+        warn_about_far_points(nearest_squares(d2), **units, first_row=first_row)
+        return gaussian_affinity_rows(d2, epsilon=self._bandwidth)
+
+    # --- scikit-learn ---------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "heat_operator_")  # what a fit sets last: one that failed is none
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.before_last_.shape[1]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = "precomputed" in (self.metric, self.affinity)
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

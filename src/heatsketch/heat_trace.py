@@ -1,0 +1,175 @@
+r"""The heat trace: how much of the heat kernel is left after ``p`` steps.
+
+.. math:: \mathrm{tr}(A^{2p}) = \sum_{l \ge 1} \lambda_l^{2p} = E |A^p g|^2
+
+The stationary eigenvalue one is left out. A sketch shows the trace at every step, for nothing: it
+is the mean of the squared lengths of its columns, and how much these differ tells its error. The
+products of different columns show the trace at twice the power,
+:math:`E (A^p g \cdot A^p h)^2 = \mathrm{tr}(A^{4p})`, and the two together in how many
+directions the kernel ``A^{2p}`` extends,
+
+.. math:: r_p = \frac{\mathrm{tr}(A^{2p})^2}{\mathrm{tr}(A^{4p})}.
+
+These name a power. A sketch ``Y`` of ``k`` columns finds the kernel with the relative error
+
+.. math:: \frac{E \lVert Y Y^T - A^{2p} \rVert_F^2}{\lVert A^{2p} \rVert_F^2} = \frac{r_p + 1}{k}:
+
+at a smaller power more directions are left than it can hold, at a larger one it holds little.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from heatsketch.progress import steps
+from heatsketch.threads import in_threads
+
+__all__ = ["FEWEST_COLUMNS", "HeatTrace", "diffuse_until", "heat_trace"]
+
+ROWS_AT_A_TIME = 4096
+GRAM_COLUMNS = 64  # whose products are looked at
+FEWEST_COLUMNS = 16  # that tell the number of directions
+
+
+class HeatTrace(NamedTuple):
+    r"""A heat trace, with its error.
+
+    Attributes
+    ----------
+    powers : array of int
+        Diffusion times ``p``.
+    trace : array
+        Estimates of :math:`\mathrm{tr}(A^{2p})`, the stationary direction left out.
+    error : array
+        Their standard errors.
+    directions : array
+        Estimates of :math:`\mathrm{tr}(A^{2p})^2 / \mathrm{tr}(A^{4p})`: in how many directions the
+        heat kernel extends.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import gaussian_block, heat_operator, heat_trace, symmetric_scaling
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> _, trace, error, directions = heat_trace(A, gaussian_block(2, 5000, seed=0), largest=2)
+    >>> (abs(trace - [3.0**-2, 3.0**-4]) < 4 * error).all(), directions.round()
+    (np.True_, array([1., 1.]))
+    """
+
+    powers: np.ndarray
+    trace: np.ndarray
+    error: np.ndarray
+    directions: np.ndarray
+
+
+def heat_trace(A: Any, G: Any, *, largest: int) -> HeatTrace:
+    r"""Heat trace :math:`\mathrm{tr}(A^{2p})` at the powers 1, 2, ..., largest.
+
+    Parameters
+    ----------
+    A : HeatOperator
+    G : array of shape (n, k)
+        A random block; see :func:`gaussian_block` and :func:`rademacher_block`.
+    largest : int
+        The largest power.
+
+    Returns
+    -------
+    HeatTrace
+        ``powers``, ``trace``, ``error`` and ``directions``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import gaussian_block, heat_operator, heat_trace, symmetric_scaling
+    >>> K = np.exp(-np.subtract.outer(np.arange(50), np.arange(50)) ** 2 / 9.0)
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> trace = heat_trace(A, gaussian_block(50, 64, seed=0), largest=4).trace
+    >>> (np.diff(trace) < 0).all()
+    np.True_
+    """
+    return diffuse_until(A, G, directions=0.0, smallest=1, largest=largest)[1]
+
+
+def diffuse_until(
+    A: Any, G: Any, *, directions: float, smallest: int, largest: int
+) -> tuple[Any, HeatTrace]:
+    r"""Let heat flow until the kernel extends in few directions: the rule that chooses a power.
+
+    .. math:: p = \min \{ p : \mathrm{tr}(A^{2p})^2 / \mathrm{tr}(A^{4p}) \le \mathrm{directions} \}
+
+    Parameters
+    ----------
+    A : HeatOperator
+    G : array of shape (n, k)
+        Left as it is.
+    directions : float
+        How few.
+    smallest, largest : int
+        Powers before and after which not to stop.
+
+    Returns
+    -------
+    block : array of shape (n, k)
+        :math:`A^{p-1} G`, one step from the end.
+    trace : HeatTrace
+        At the powers 1, ..., p.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import gaussian_block, heat_operator, symmetric_scaling
+    >>> from heatsketch.heat_trace import diffuse_until
+    >>> K = np.exp(-np.subtract.outer(np.arange(50), np.arange(50)) ** 2 / 9.0)
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> G = gaussian_block(50, 16, seed=0)
+    >>> block, curve = diffuse_until(A, G, directions=8, smallest=1, largest=64)
+    >>> block.shape, bool(curve.directions[-1] <= 8 < curve.directions[-2])
+    ((50, 16), True)
+    """
+    before: Any = None
+    block, seen = G, list[tuple[float, float, float]]()
+    coefficients, done = A.stationary_coefficients(G), steps("diffusion", largest)
+    while len(seen) < smallest or (seen[-1][2] > directions and len(seen) < largest):
+        spare = None if before is G else before
+        before, (block, coefficients) = block, A.step(block, coefficients, out=spare)
+        seen.append(_look(block))
+        done()
+    trace, error, found = np.array(seen).T
+    return before, HeatTrace(np.arange(1, len(seen) + 1), trace, error, found)
+
+
+def _look(block: Any) -> tuple[float, float, float]:
+    """Return the trace, its error, and the number of directions."""
+    n_columns = block.shape[1]
+    lengths, products = _squared_lengths(block), _products(block[:, :GRAM_COLUMNS])
+    trace = lengths.mean()
+    if n_columns < 2:
+        return trace, math.inf, math.inf  # which one column does not tell
+    error = lengths.std(ddof=1) / math.sqrt(n_columns)
+    apart = ~np.eye(len(products), dtype=bool)
+    doubled = np.mean(products[apart] ** 2)
+    return trace, error, trace**2 / doubled if doubled > 0 else 0.0
+
+
+def _squared_lengths(block: Any) -> np.ndarray:
+    if not isinstance(block, np.ndarray):
+        return np.asarray(np.sum(block * block, axis=0))
+    return _sum_of_pieces(block, lambda piece: np.einsum("ij,ij->j", piece, piece))
+
+
+def _products(block: Any) -> np.ndarray:
+    if not isinstance(block, np.ndarray):
+        return np.asarray(block.T @ block)
+    return _sum_of_pieces(block, lambda piece: piece.T @ piece)
+
+
+def _sum_of_pieces(block: np.ndarray, function: Any) -> np.ndarray:
+    """Add up a function of pieces of rows, in a fixed order."""
+    starts = range(0, len(block), ROWS_AT_A_TIME)
+    pieces = in_threads(lambda i: function(block[i : i + ROWS_AT_A_TIME]), starts)
+    return np.asarray(np.sum(pieces, axis=0, dtype=np.float64))

@@ -1,0 +1,179 @@
+"""Intervals cover, no estimate is biased, and the number of components is what is needed."""
+
+import numpy as np
+import pytest
+from registry import SEEDS, circle, cloud
+
+from heatsketch import (
+    HeatSketch,
+    components_needed,
+    diffusion_distances,
+    diffusion_neighbors,
+    exact_diffusion_distances,
+    gaussian_affinity,
+    gaussian_block,
+    heat_operator,
+    neighbor_graph,
+    rademacher_block,
+    symmetric_scaling,
+)
+from heatsketch.confidence import order_confidence, scale_interval
+from heatsketch.exceptions import HeatSketchError
+from heatsketch.sketch import diffuse
+
+BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
+# Near, far, and two outliers that keep their heat for themselves.
+PAIRS = np.array([[0, 1], [0, 10], [22, 23]])
+TRIALS = 16_120
+COLUMNS_AT_A_TIME = 130_000
+
+
+def operator(n_neighbors=None):
+    X = np.concatenate([circle(22), [[40.0, 0.0], [0.0, 40.0]]])
+    K = gaussian_affinity(neighbor_graph(X, n_neighbors=n_neighbors), epsilon=0.5)
+    return heat_operator(K, symmetric_scaling(K))
+
+
+def squares(A, kind, power, n_columns, seed=0):
+    """Squares of the columns' differences over the squared distance, a row for each pair."""
+    exact = exact_diffusion_distances(A, PAIRS, power=power)
+    found = []
+    for first in range(0, n_columns, COLUMNS_AT_A_TIME):
+        width = min(COLUMNS_AT_A_TIME, n_columns - first)
+        G = BLOCKS[kind](A.shape[0], width, seed=seed, first_column=first)
+        Y = diffuse(A, G, power=power)
+        found.append((Y[PAIRS[:, 0]] - Y[PAIRS[:, 1]]) ** 2)
+    return np.concatenate(found, axis=1) / exact[:, np.newaxis] ** 2
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+@pytest.mark.parametrize("n_neighbors", [None, 5])
+@pytest.mark.parametrize("power", [3, 4])
+def test_squared_distances_are_unbiased(kind, n_neighbors, power):
+    """A bias of 1 % would be seen with probability .99, at a level of 1e-6."""
+    n_columns = 1_050_000
+    means = squares(operator(n_neighbors), kind, power, n_columns).mean(axis=1)
+    # The variance of a square is at most 2; 4.892 is the two-sided quantile of 1e-6.
+    assert np.abs(means - 1).max() < 4.892 * np.sqrt(2 / n_columns)
+    assert (4.892 + 2.326) * np.sqrt(2 / n_columns) < 0.01
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_intervals_cover(kind):
+    columns = squares(operator(), kind, 3, TRIALS * 64).reshape(len(PAIRS), TRIALS, 64)
+    for k in (4, 16, 64):
+        sketched = np.sqrt(columns[:, :, :k].mean(axis=2))
+        low, high = scale_interval(k, 0.95, random_matrix=kind)
+        upper = high * sketched if high < np.inf else np.inf
+        covered = np.mean((low * sketched <= 1) & (upper >= 1), axis=1)
+        assert (covered >= 0.945).all(), (k, covered)
+        if kind == "gaussian":
+            assert (covered <= 0.955).all(), (k, covered)
+
+
+def test_the_plain_interval_fails_for_signs_and_outliers():
+    """What the interval for signs is there for: were this to pass, it could go."""
+    columns = squares(operator(), "rademacher", 3, TRIALS * 4).reshape(len(PAIRS), TRIALS, 4)
+    sketched = np.sqrt(columns.mean(axis=2))
+    low, high = scale_interval(4, 0.95, random_matrix="gaussian")
+    covered = np.mean((low * sketched <= 1) & (high * sketched >= 1), axis=1)
+    assert covered[2] < 0.94
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_many_intervals_cover_at_once(kind):
+    X = cloud(60, 2)
+    K = gaussian_affinity(neighbor_graph(X), epsilon=1.0)
+    A = heat_operator(K, symmetric_scaling(K))
+    pairs = np.random.default_rng(0).permutation(np.argwhere(np.tri(60, k=-1)))[:1000]
+    exact = exact_diffusion_distances(A, pairs, power=2)
+    n_trials, k = 400, 32
+    Y = diffuse(A, BLOCKS[kind](60, k * n_trials, seed=1), power=2) / np.sqrt(k)
+    all_covered = []
+    for trial in range(n_trials):
+        columns = Y[:, trial * k : (trial + 1) * k]
+        options = {"simultaneous": True, "random_matrix": kind}
+        _, low, high = diffusion_distances(columns, pairs, **options)
+        all_covered.append(((low <= exact) & (exact <= high)).all())
+    assert np.mean(all_covered) >= 0.95
+
+
+@pytest.mark.parametrize("error", [0.1, 0.25])
+def test_the_number_of_components_is_sharp(error):
+    k = components_needed(error, confidence=0.9)
+    fewer = int(0.8 * k)
+    n_trials = 4000
+    columns = squares(operator(), "gaussian", 3, n_trials * k).reshape(len(PAIRS), n_trials, k)
+
+    def failures(n_columns):
+        sketched = np.sqrt(columns[:, :, :n_columns].mean(axis=2))
+        return np.mean(np.abs(sketched - 1) > error, axis=1)
+
+    spread = 3 * np.sqrt(0.1 * 0.9 / n_trials)
+    assert (failures(k) <= 0.1 + spread).all()
+    assert (failures(fewer) > 0.1 + spread).all()
+
+
+def test_more_pairs_need_more_components_and_the_rate_is_the_papers():
+    assert components_needed(0.1) < components_needed(0.1, n_pairs=100)
+    ratio = components_needed(0.01) / components_needed(0.02)
+    assert abs(ratio - 4) < 0.01
+    assert components_needed(0.999, confidence=0.01) == 1
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_order_that_cannot_be_told_is_told_wrongly_as_often_as_stated(seed):
+    """Two neighbours on a circle are equally far: any confidence is as likely as another."""
+    n, k, n_trials = 20, 16, 4000
+    angle = 2 * np.pi * np.arange(n) / n
+    X = np.column_stack([np.cos(angle), np.sin(angle)])
+    K = gaussian_affinity(neighbor_graph(X), epsilon=0.3)
+    A = heat_operator(K, symmetric_scaling(K))
+    Y = diffuse(A, gaussian_block(n, k * n_trials, seed=seed), power=2)
+    left, right = (Y[1] - Y[0]).reshape(n_trials, k), (Y[-1] - Y[0]).reshape(n_trials, k)
+    sure = order_confidence(left, right)
+    for level in (0.5, 0.9, 0.95):
+        assert abs(np.mean(sure > level) - (1 - level)) < 4 * np.sqrt(level * (1 - level) / 4000)
+
+
+def test_neighbors_and_the_confidence_in_their_order():
+    model = HeatSketch(256, power=4, epsilon=0.1).fit(circle(40))
+    exact = exact_diffusion_distances(model.heat_operator_, power=4)
+    found = model.diffusion_neighbors([0, 7], n_neighbors=5)
+    for place, row in enumerate([0, 7]):
+        sure = found.confidence[place] > 0.999
+        nearer = exact[row, found.indices[place]]
+        following = np.append(nearer[1:], np.sort(exact[row])[6])
+        assert (nearer[sure] <= following[sure]).all()
+        assert sure.any()
+        assert row not in found.indices[place]
+        covered = (found.low[place] <= nearer) & (nearer <= found.high[place])
+        assert covered.mean() >= 0.6
+
+
+def test_duplicates_are_their_own_neighbors_at_distance_zero():
+    Y = np.repeat(cloud(5, 8), 3, axis=0)
+    found = diffusion_neighbors(Y, np.arange(15), n_neighbors=2)
+    assert (found.indices // 3 == np.arange(15)[:, np.newaxis] // 3).all()
+    assert (found.indices != np.arange(15)[:, np.newaxis]).all()
+    np.testing.assert_array_equal(found.distance, 0)
+    np.testing.assert_array_equal(found.confidence[:, 0], 0.5)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: components_needed(0), "error=0 must lie"),
+        (lambda: components_needed(0.1, n_pairs=0), "n_pairs=0"),
+        (lambda: components_needed(0.1, confidence=1.0), "confidence=1.0 must lie"),
+        (lambda: scale_interval(0, 0.9), "n_components=0"),
+        (lambda: scale_interval(5, 0.9, random_matrix="sparse"), "random_matrix='sparse'"),
+        (lambda: diffusion_distances(np.ones((4, 2)), [0, 1]), r"shape \(2,\)"),
+        (lambda: diffusion_distances(np.ones((4, 2)), [[0, 4]]), "from 0 to 4, but there are 4"),
+        (lambda: diffusion_distances(np.ones((4, 2)), [[0.5, 1]]), "dtype float64"),
+        (lambda: diffusion_neighbors(np.ones((4, 2)), [0], n_neighbors=3), "n_neighbors=3"),
+    ],
+)
+def test_refusals(call, says):
+    with pytest.raises(HeatSketchError, match=says):
+        call()

@@ -1,0 +1,289 @@
+"""Laws of drift: the erratum's variance, alarms at their rate, rows known by their ids."""
+
+import numpy as np
+import pytest
+from registry import SEEDS, affinity, circle, cloud, two_blobs
+
+from heatsketch import (
+    HeatSketch,
+    gaussian_block,
+    heat_operator,
+    rademacher_block,
+    sketch,
+    symmetric_scaling,
+)
+from heatsketch.drift import drift
+from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError
+from heatsketch.sketch import diffuse
+from heatsketch.testing import tolerance
+
+BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
+
+
+def operator(X, epsilon=0.5, n_neighbors=None):
+    K = affinity(X, epsilon, n_neighbors)
+    return heat_operator(K, symmetric_scaling(K))
+
+
+def difference(seed=0, n=30, power=3):
+    """Return ``M = A^p - B^p`` of some points and of the same points, a little elsewhere."""
+    X = cloud(n, 2, seed)
+    first, second = operator(X), operator(X + 0.2 * cloud(n, 2, seed + 100))
+    return diffuse(first, np.eye(n), power=power) - diffuse(second, np.eye(n), power=power)
+
+
+def trials(M, k, n_trials, kind="gaussian", seed=0):
+    """Return the differences of as many pairs of sketches, of shape (n_trials, n, k)."""
+    wide = M @ BLOCKS[kind](len(M), k * n_trials, seed=seed) / np.sqrt(k)
+    return wide.reshape(len(M), n_trials, k).transpose(1, 0, 2)
+
+
+# --- the total ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_total_has_the_mean_and_the_variance_of_the_erratum(seed, kind):
+    """Var = (2/k) sum mu^4 for Gaussians; signs lack the part on the diagonal of M^2."""
+    k, n_trials = 4, 40_000
+    M = difference(seed)
+    totals = (trials(M, k, n_trials, kind, seed) ** 2).sum(axis=(1, 2))
+    squared = M @ M
+    mean, gaussian = np.trace(squared), 2 / k * np.sum(squared**2)
+    signs = gaussian - 2 / k * np.sum(np.diagonal(squared) ** 2)
+    variance = gaussian if kind == "gaussian" else signs
+    assert totals.mean() == pytest.approx(mean, abs=4 * np.sqrt(variance / n_trials))
+    assert totals.var() == pytest.approx(variance, rel=0.05)
+    assert totals.var() < 1.05 * gaussian
+    assert gaussian < 2 / k * mean / 2  # what the paper prints is another number
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_standard_error_is_estimated_without_bias(seed, kind):
+    k, n_trials = 8, 500
+    M = difference(seed)
+    found = [drift(D, np.zeros_like(D)) for D in trials(M, k, n_trials, kind, seed)]
+    variances = np.array([one.standard_error**2 for one in found])
+    wanted = 2 / k * np.sum((M @ M) ** 2)
+    assert variances.mean() == pytest.approx(wanted, abs=4 * variances.std() / np.sqrt(n_trials))
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+@pytest.mark.parametrize("k", [2, 8, 32])
+@pytest.mark.parametrize("rank", [1, 30])
+def test_intervals_of_the_total_cover(rank, k, kind):
+    """One direction is the worst case, and exact; many are known better than that."""
+    n_trials = 400
+    M = difference() if rank == 30 else np.outer(circle(30)[:, 0], circle(30)[:, 0])
+    true = np.sum(M**2)
+    found = [
+        drift(D, np.zeros_like(D), random_matrix=kind) for D in trials(M, k, n_trials, kind, 1)
+    ]
+    covered = np.mean([one.low <= true <= one.high for one in found])
+    assert covered >= 0.95 - 4 * np.sqrt(0.95 * 0.05 / n_trials)
+
+
+def test_many_directions_are_known_better_than_one():
+    M = difference()
+    whole = drift(trials(M, 64, 1)[0], np.zeros((30, 64)))
+    one = drift(trials(np.outer(M[0], M[0]), 64, 1)[0], np.zeros((30, 64)))
+    assert whole.high / whole.low < 0.8 * one.high / one.low
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_intervals_of_rows_cover(seed, kind):
+    k, n_trials = 16, 400
+    M = difference(seed)
+    true = np.linalg.norm(M, axis=1)
+    found = [
+        drift(D, np.zeros_like(D), random_matrix=kind).rows
+        for D in trials(M, k, n_trials, kind, seed)
+    ]
+    covered = np.mean([(rows.low <= true) & (true <= rows.high) for rows in found], axis=0)
+    # Each row by itself; thirty of them are looked at.
+    assert covered.min() >= 0.95 - 5 * np.sqrt(0.95 * 0.05 / n_trials)
+
+
+def test_the_drift_of_two_fits_is_that_of_their_heat_kernels():
+    """And two sketches with nothing in common differ by twice their squares."""
+    X, n = cloud(200, 2), 200
+    moved = X + 0.1 * cloud(n, 2, seed=1)
+    options = {"power": 3, "epsilon": 0.5}
+    Y, Z = (HeatSketch(256, **options).fit_transform(points) for points in (X, moved))
+    found = drift(Y, Z)
+    first, second = operator(X), operator(moved)
+    M = diffuse(first, np.eye(n), power=3) - diffuse(second, np.eye(n), power=3)
+    assert found.total == pytest.approx(np.sum(M**2), abs=4 * found.standard_error)
+    assert found.low < np.sum(M**2) < found.high
+    np.testing.assert_allclose(found.rows.distance, np.linalg.norm(M, axis=1), rtol=0.3)
+    assert found.relative < 0.2
+    other = HeatSketch(256, random_state=1, **options).fit_transform(X)
+    assert drift(Y, other).relative == pytest.approx(2, rel=0.2)
+
+
+# --- which rows moved -----------------------------------------------------------------------
+
+POINTS = {
+    "dense cloud": (lambda seed: cloud(100, 2, seed), None),
+    "neighbours in a cloud": (lambda seed: cloud(100, 2, seed), 10),
+    "circle": (lambda seed: circle(100, seed), None),
+    "neighbours on a circle": (lambda seed: circle(100, seed), 10),
+    "two blobs": (lambda seed: two_blobs(100, 3, seed), 10),
+}
+
+
+def noisy_pair(X, seed, *, swapped, noise=0.05):
+    rng = np.random.default_rng(seed + 1000)
+    first, second = noise * rng.standard_normal((2, *X.shape))
+    if swapped:
+        swap = rng.random(len(X)) < 0.5
+        first[swap], second[swap] = second[swap], first[swap]
+    return X + first, X + second
+
+
+@pytest.mark.parametrize(
+    ("points", "swapped"),
+    [*((points, False) for points in POINTS), ("dense cloud", True), ("two blobs", True)],
+)
+def test_noise_alone_alarms_at_most_at_the_nominal_rate(points, swapped):
+    """Any row at all, in two noisy copies of the same points."""
+    draw, n_neighbors = POINTS[points]
+    n_repetitions, level, alarms = 200, 0.05, 0
+    for seed in range(n_repetitions):
+        G = gaussian_block(100, 32, seed=seed)
+        Y, Z = (
+            sketch(operator(X, n_neighbors=n_neighbors), G, power=4)
+            for X in noisy_pair(draw(seed), seed, swapped=swapped)
+        )
+        alarms += drift(Y, Z, confidence=1 - level).moved.any()
+    error = np.sqrt(level * (1 - level) / n_repetitions)
+    assert alarms / n_repetitions <= level + 3 * error
+
+
+@pytest.mark.parametrize("random_matrix", BLOCKS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rows_that_jump_are_found(seed, random_matrix):
+    n, jumpers = 1000, [3, 500, 700]
+    before, after = noisy_pair(cloud(n, 5, seed), seed, swapped=False)
+    after[jumpers] = -after[jumpers]
+    options = {"n_neighbors": 15, "epsilon": 2.0, "power": 2, "random_matrix": random_matrix}
+    model = HeatSketch(64, **options)
+    Y, Z = model.fit_transform(before), model.fit_transform(after)
+    found = drift(Y, Z, random_matrix=random_matrix)
+    assert set(jumpers) <= set(found.ids[found.moved])
+    assert found.moved.sum() <= 6
+    assert set(np.argsort(found.p_values)[:3]) == set(jumpers)
+
+
+def test_rows_that_all_move_alike_are_no_alarm():
+    Y = sketch(operator(circle(100)), gaussian_block(100, 16, seed=0), power=2)
+    found = drift(Y, 1.5 * Y)
+    assert found.relative == pytest.approx(0.25 / (3.25 / 2))
+    assert not found.moved.any()
+
+
+# --- ids ------------------------------------------------------------------------------------
+
+
+def test_rows_are_known_by_their_ids():
+    X, order = cloud(80), np.random.default_rng(0).permutation(80)
+    after = X + 0.1 * cloud(80, seed=1)
+    model = HeatSketch(16, epsilon=1.5)
+    Y, Z = model.fit_transform(X), model.fit_transform(after)
+    shuffled = model.fit_transform(after[order], row_ids=order)
+    straight, found = drift(Y, Z), drift(Y, shuffled, ids=np.arange(80), other_ids=order)
+    np.testing.assert_array_equal(found.ids, np.arange(80))
+    np.testing.assert_array_equal(found.moved, straight.moved)
+    limit = tolerance("float64", terms=1000)
+    np.testing.assert_allclose(found.rows.distance, straight.rows.distance, rtol=limit)
+    np.testing.assert_allclose(found.p_values, straight.p_values, rtol=limit)
+    assert found.total == pytest.approx(straight.total, rel=limit)
+    names = np.array([f"row {i}" for i in range(80)])
+    named = drift(Y, shuffled, ids=names, other_ids=names[order])
+    np.testing.assert_array_equal(named.rows.distance, found.rows.distance)
+
+
+def test_rows_come_and_go():
+    """What is absent counts as zero, so that the total is that over all ids."""
+    X = cloud(60, 2)
+    ids, other_ids = np.arange(50), np.arange(59, 9, -1)
+    first, second = operator(X[ids]), operator(X[other_ids])
+    k = 512
+    Y = sketch(first, gaussian_block(ids, k, seed=0), power=2)
+    Z = sketch(second, gaussian_block(other_ids, k, seed=0), power=2)
+    found = drift(Y, Z, ids=ids, other_ids=other_ids)
+    np.testing.assert_array_equal(found.ids, np.arange(10, 50))
+    np.testing.assert_array_equal(found.went, np.arange(10))
+    np.testing.assert_array_equal(found.came, np.arange(59, 49, -1))
+    M = np.zeros((60, 60))
+    M[np.ix_(ids, ids)] += diffuse(first, np.eye(50), power=2)
+    M[np.ix_(other_ids, other_ids)] -= diffuse(second, np.eye(50), power=2)
+    assert found.total == pytest.approx(np.sum(M**2), abs=4 * found.standard_error)
+    true = np.linalg.norm(M[10:50], axis=1)
+    np.testing.assert_allclose(found.rows.distance, true, rtol=5 / np.sqrt(2 * k))
+
+
+# --- edges ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("random_matrix", BLOCKS)
+def test_the_same_embedding_has_not_drifted(random_matrix):
+    Y = sketch(operator(circle(40)), gaussian_block(40, 2, seed=0), power=2)
+    found = drift(Y, Y, random_matrix=random_matrix)
+    assert found[:5] == (0, 0, 0, 0, 0)
+    assert not found.moved.any()
+    assert all(np.all(values == 0) for values in found.rows)
+    assert np.isfinite(found.p_values).all()
+    nothing = drift(np.zeros((3, 2)), np.zeros((3, 2)), random_matrix=random_matrix)
+    assert nothing.relative == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rounding_is_no_drift(dtype):
+    Y = sketch(operator(cloud(100)), gaussian_block(100, 16, seed=0), power=4).astype(dtype)
+    rng = np.random.default_rng(0)
+    Z = Y * (1 + np.finfo(dtype).eps * rng.standard_normal(Y.shape) ** 3).astype(dtype)
+    assert not drift(Y, Z).moved.any()
+
+
+def test_heat_that_has_decayed_far_still_has_an_error():
+    Y, Z = gaussian_block(2 * 50, 16, seed=0).reshape(2, 50, 16)
+    near, far = drift(Y, Z), drift(1e-120 * Y, 1e-120 * Z)
+    assert far.standard_error / far.total == pytest.approx(near.standard_error / near.total)
+    np.testing.assert_allclose(far.p_values, near.p_values)
+    assert far.relative == pytest.approx(near.relative)
+
+
+def test_few_rows_are_never_an_alarm():
+    Y = gaussian_block(3, 8, seed=0)
+    for n in (1, 2, 3):
+        assert not drift(Y[:n], -Y[:n]).moved.any()
+        assert not drift(Y[:n], Y[:n] * np.array([[1], [1.01], [-1]])[:n]).moved.any()
+
+
+Y10 = gaussian_block(10, 4, seed=0)
+BAD = {
+    "columns": ((Y10, Y10[:, :3]), {}, HeatSketchError, "Y has 4 columns and Z has 3"),
+    "one column": ((Y10[:, :1], Y10[:, :1]), {}, HeatSketchError, "n_components=2 or more"),
+    "no matrix": ((Y10[0], Y10), {}, HeatSketchError, r"Y has shape \(4,\)"),
+    "no rows": ((Y10[:0], Y10[:0]), {}, HeatSketchError, r"Y has shape \(0, 4\)"),
+    "words": ((Y10, [["a", "b"]]), {}, DtypeError, "Z has dtype"),
+    "missing": ((Y10, np.where(Y10[4, 1] == Y10, np.nan, Y10)), {}, MissingValueError, "row 4"),
+    "rows": ((Y10, Y10[:9]), {}, HeatSketchError, "must be 9 ids, one for each row of Z"),
+    "ids": ((Y10, Y10), {"ids": [1, 2]}, HeatSketchError, r"ids=\[1, 2\] of shape \(2,\)"),
+    "other ids": ((Y10, Y10), {"other_ids": [1]}, HeatSketchError, r"other_ids=\[1\]"),
+    "twice": ((Y10, Y10), {"ids": [0, *range(9)]}, HeatSketchError, "repeats itself"),
+    "other twice": ((Y10, Y10), {"other_ids": [7] * 10}, HeatSketchError, "other_ids=.*repeats"),
+    "strangers": ((Y10, Y10), {"other_ids": range(10, 20)}, HeatSketchError, "nothing in common"),
+    "confidence": ((Y10, Y10), {"confidence": 1.0}, HeatSketchError, "confidence=1.0"),
+    "random": ((Y10, Y10), {"random_matrix": "dice"}, HeatSketchError, "random_matrix='dice'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_compared_is_refused_by_name(case):
+    arrays, options, error, message = BAD[case]
+    with pytest.raises(error, match=message):
+        drift(*arrays, **options)

@@ -1,0 +1,185 @@
+"""A sketch that grows, many powers of one, all of them together, and a map out of it."""
+
+import pickle
+
+import numpy as np
+import pytest
+from registry import SEEDS, circle, cloud
+from scipy.sparse.linalg import eigsh
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+
+from heatsketch import (
+    HeatSketch,
+    exact_diffusion_distances,
+    gaussian_block,
+    multiscale_sketch,
+    ritz_pairs,
+    sketch,
+)
+from heatsketch.exceptions import HeatSketchError, SpectrumError
+
+MODELS = {
+    "neighbors": HeatSketch(power=6, n_neighbors=10),
+    "neighbors, signs": HeatSketch(power=6, n_neighbors=10, random_matrix="rademacher"),
+    "neighbors, bistochastic": HeatSketch(power=6, n_neighbors=10, normalization="bistochastic"),
+    "neighbors, kept": HeatSketch(power=6, n_neighbors=10, stationary="keep"),
+    "neighbors, large power": HeatSketch(power=700, n_neighbors=10),
+    "all pairs": HeatSketch(power=6, n_neighbors=None),
+    "all pairs, large power": HeatSketch(power=700, n_neighbors=None),
+    "all pairs, local": HeatSketch(power=6, n_neighbors=None, epsilon="local"),
+    "random walk": HeatSketch(power=6, n_neighbors=10, weighting="random_walk"),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_grown_sketch_is_a_fresh_one(name, saved, dtype):
+    X = cloud(300, 2).astype(dtype)
+    fresh = clone(MODELS[name]).set_params(n_components=64).fit(X)
+    model = clone(MODELS[name]).set_params(n_components=16).fit(X)
+    model = pickle.loads(pickle.dumps(model)) if saved else model
+    assert model.grow(64) is model
+    np.testing.assert_array_equal(model.embedding_, fresh.embedding_)
+    np.testing.assert_array_equal(model.transform(X[:50]), fresh.transform(X[:50]))
+    assert model.get_params() == fresh.get_params()
+
+
+def test_old_columns_stay_as_they_are():
+    X = cloud(300, 2)
+    model = HeatSketch(16, power=6, n_neighbors=10).fit(X)
+    old = model.before_last_.copy()
+    np.testing.assert_array_equal(model.grow(40).before_last_[:, :16], old)
+
+
+def test_growing_keeps_the_power_and_the_seed():
+    model = HeatSketch(8, n_neighbors=10, random_state=None).fit(cloud(300, 2))
+    power, seed = model.power_, model.seed_
+    model.grow(32)
+    assert (model.power_, model.seed_, model.power) == (power, seed, "auto")
+    with pytest.raises(HeatSketchError, match="n_components=16 is less than the 32"):
+        model.grow(16)
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if "large" not in name])
+def test_a_path_is_separate_fits(name):
+    X = cloud(200, 2)
+    model = clone(MODELS[name]).set_params(n_components=8).fit(X)
+    powers = [5, 1, 3]
+    for power, Y in zip(powers, model.path(powers), strict=True):
+        wanted = clone(model).set_params(power=power).fit(X).embedding_
+        np.testing.assert_allclose(Y, wanted, rtol=1e-9, atol=1e-12 * abs(wanted).max())
+
+
+def dense(A):
+    matrix = A.deflate(A @ np.eye(A.shape[0]))
+    return (matrix + matrix.T) / 2
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["neighbors", "neighbors, bistochastic", "all pairs"])
+def test_all_times_together_are_a_linear_system(name, dtype, seed):
+    model = clone(MODELS[name]).set_params(n_components=8).fit(circle(150, seed).astype(dtype))
+    A = model.heat_operator_
+    G = gaussian_block(150, 8, seed=seed, dtype=dtype)
+    matrix = dense(A).astype(float)
+    wanted = np.linalg.solve(np.eye(150) - matrix, matrix @ G) / np.sqrt(8)
+    found = multiscale_sketch(A, G)
+    assert found.dtype == dtype
+    assert abs(found - wanted).max() <= (1e-6 if dtype == "float64" else 1e-2) * abs(wanted).max()
+
+
+def test_pseudotime_orders_a_curve():
+    """Along a line the pseudotime from one end grows, and its interval covers the exact one."""
+    X = np.linspace(0, 1, 120)[:, np.newaxis]
+    model = HeatSketch(256, epsilon=0.01).fit(X)
+    distance, low, high = model.pseudotime(0, confidence=0.99)
+    matrix = dense(model.heat_operator_)
+    M = np.linalg.solve(np.eye(120) - matrix, matrix)
+    exact = np.linalg.norm(M - M[0], axis=1)
+    assert np.mean((low <= exact) & (exact <= high)) > 0.9
+    assert np.corrcoef(np.argsort(np.argsort(distance)), np.arange(120))[0, 1] > 0.99
+
+
+def test_pieces_have_no_sum_over_all_times():
+    X = cloud(100, 2)
+    X[:50] += 1000
+    with pytest.warns(UserWarning, match="2 pieces"):
+        model = HeatSketch(8, n_neighbors=8).fit(X)
+    with pytest.raises(SpectrumError, match="n_connected_components_=2"):
+        model.multiscale()
+
+
+# --- eigenpairs ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_neighbors", [15, None])
+def test_eigenpairs_of_digits_come_out_of_the_sketch(n_neighbors):
+    X, _ = load_digits(return_X_y=True)
+    model = HeatSketch(64, n_neighbors=n_neighbors).fit(X)
+    found = model.diffusion_map(10)
+    assert found.residuals.max() <= 1e-6
+    values, vectors = eigsh(dense(model.heat_operator_), 10, which="LA")
+    np.testing.assert_allclose(found.eigenvalues, values[::-1], atol=1e-9)
+    wanted = vectors[:, ::-1] * values[::-1] ** model.power_
+    coordinates = found.coordinates[model.order_]
+    overlap = np.abs(np.sum(wanted * coordinates, axis=0)) / np.sum(wanted**2, axis=0)
+    np.testing.assert_allclose(overlap, 1, atol=1e-6)
+
+
+def test_a_block_too_narrow_is_refused():
+    model = HeatSketch(4, n_neighbors=10).fit(cloud(100, 2))
+    with pytest.raises(HeatSketchError, match="n_pairs=5"):
+        model.diffusion_map(5)
+    with pytest.raises(HeatSketchError, match="n_pairs=2"):
+        ritz_pairs(model.heat_operator_, np.ones((100, 100)), 2)
+
+
+# --- which diffusion distance --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_neighbors", [None, 9])
+def test_random_walk_distances_are_those_of_coifman_and_lafon(n_neighbors):
+    """Against eigenvectors of the random walk, and against its distributions themselves."""
+    X, power = cloud(60, 2), 3
+    model = HeatSketch(8, epsilon=0.5, n_neighbors=n_neighbors).fit(X)
+    A = model.heat_operator_
+    v = A.stationary / np.linalg.norm(A.stationary)
+    walk = (A @ np.eye(60)) * v / v[:, np.newaxis]
+    np.testing.assert_allclose(walk.sum(axis=1), 1)
+    steps = np.linalg.matrix_power(walk, power)
+    found = exact_diffusion_distances(A, power=power, weighting="random_walk")
+    wanted = np.linalg.norm((steps[:, np.newaxis] - steps) / v, axis=2)
+    np.testing.assert_allclose(found, wanted, atol=1e-10)
+    values, vectors = np.linalg.eigh((A @ np.eye(60) + (A @ np.eye(60)).T) / 2)
+    coordinates = values**power * vectors / v[:, np.newaxis]
+    wanted = np.linalg.norm(coordinates[:, np.newaxis] - coordinates, axis=2)
+    np.testing.assert_allclose(found, wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_random_walk_sketch_estimates_them(seed):
+    options = {"epsilon": 0.5, "power": 3, "weighting": "random_walk", "random_state": seed}
+    model = HeatSketch(4000, **options).fit(cloud(40, 2))
+    pairs = np.array([[0, 1], [2, 30], [7, 39]])
+    exact = exact_diffusion_distances(model.heat_operator_, power=3, weighting="random_walk")
+    _, low, high = model.diffusion_distances(pairs, confidence=0.9999)
+    wanted = exact[tuple(pairs.T)]
+    assert ((low < wanted) & (wanted < high)).all()
+
+
+def test_weightings_agree_where_the_stationary_direction_is_constant():
+    X = cloud(80, 2)
+    options = {"normalization": "bistochastic", "power": 3, "n_components": 8}
+    walk = HeatSketch(weighting="random_walk", **options).fit(X).embedding_
+    plain = HeatSketch(weighting="symmetric", **options).fit(X).embedding_
+    np.testing.assert_allclose(walk, plain * np.sqrt(80), rtol=1e-8)
+
+
+def test_sketching_by_hand_is_the_estimator():
+    model = HeatSketch(8, power=3, n_neighbors=9).fit(cloud(80, 2))
+    G = gaussian_block(80, 8, seed=0)[model.order_]
+    Y = sketch(model.heat_operator_, G, power=3)
+    np.testing.assert_allclose(model.embedding_[model.order_], Y, rtol=1e-9, atol=1e-12)

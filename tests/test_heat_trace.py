@@ -1,0 +1,88 @@
+"""The heat trace is that of dense linear algebra, and the power that is read from it the first."""
+
+import importlib
+
+import numpy as np
+import pytest
+from registry import SEEDS, affinity, circle, cloud
+from sklearn.datasets import load_digits
+
+from heatsketch import HeatSketch, gaussian_block, heat_operator, heat_trace, rademacher_block
+from heatsketch.heat_trace import diffuse_until
+from heatsketch.normalization import SCALINGS
+
+
+def operator(n_neighbors, normalization="symmetric"):
+    K = affinity(cloud(80, 2), 0.5, n_neighbors)
+    return heat_operator(K, SCALINGS[normalization](K))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("block", [gaussian_block, rademacher_block])
+@pytest.mark.parametrize("normalization", SCALINGS)
+@pytest.mark.parametrize("n_neighbors", [None, 9])
+def test_the_trace_is_that_of_the_matrix(n_neighbors, normalization, block, seed, monkeypatch):
+    module = importlib.import_module("heatsketch.heat_trace")  # whose name a function shares
+    monkeypatch.setattr(module, "GRAM_COLUMNS", 2000)
+    A = operator(n_neighbors, normalization)
+    matrix = A.deflate(A @ np.eye(80))
+    values = np.linalg.eigvalsh((matrix + matrix.T) / 2)
+    powers, trace, error, directions = heat_trace(A, block(80, 2000, seed=seed), largest=6)
+    wanted = np.sum(values ** (2.0 * powers[:, np.newaxis]), axis=1)
+    assert (np.abs(trace - wanted) < 5 * error).all()
+    assert (error < 0.1 * wanted).all()
+    doubled = np.sum(values ** (4.0 * powers[:, np.newaxis]), axis=1)
+    np.testing.assert_allclose(directions, wanted**2 / doubled, rtol=0.1)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("power", [1, 3])
+def test_directions_are_the_error_of_the_sketched_kernel(power, seed):
+    """|Y Y^T - A^{2p}|^2 is (directions + 1) / k of |A^{2p}|^2, on average over sketches."""
+    A, k, n_trials = operator(9), 16, 400
+    matrix = A.deflate(A @ np.eye(80))
+    kernel = np.linalg.matrix_power(matrix @ matrix.T, power)
+    errors = []
+    for trial in range(n_trials):
+        G = gaussian_block(80, k, seed=seed, first_column=k * trial)
+        Y = np.linalg.matrix_power(matrix, power) @ G / np.sqrt(k)
+        errors.append(np.sum((Y @ Y.T - kernel) ** 2) / np.sum(kernel**2))
+    directions = np.trace(kernel) ** 2 / np.sum(kernel**2)
+    spread = np.std(errors) / np.sqrt(n_trials)
+    assert abs(np.mean(errors) - (directions + 1) / k) < 4 * spread
+
+
+@pytest.mark.parametrize("few", [4, 10])
+def test_the_power_is_the_first_with_few_directions(few):
+    A, G = operator(9), gaussian_block(80, 16, seed=0)
+    before, curve = diffuse_until(A, G, directions=few, smallest=2, largest=500)
+    full = heat_trace(A, G, largest=len(curve.powers))
+    assert len(curve.powers) == 1 + np.flatnonzero(full.directions <= few)[0]
+    np.testing.assert_array_equal(curve.trace, full.trace)
+    assert before.shape == G.shape
+
+
+def test_the_largest_power_ends_it_in_any_case():
+    assert len(heat_trace(operator(9), gaussian_block(80, 1, seed=0), largest=3).powers) == 3
+    assert np.isinf(heat_trace(operator(9), gaussian_block(80, 1, seed=0), largest=3).error).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("options", [{"n_neighbors": 12}, {"n_neighbors": None}])
+@pytest.mark.parametrize("k", [8, 24])
+def test_a_chosen_power_gives_the_bits_of_a_given_one(k, options, dtype):
+    X = load_digits(return_X_y=True)[0][:700].astype(dtype)
+    chosen = HeatSketch(k, **options).fit(X)
+    given = HeatSketch(k, power=chosen.power_, **options).fit(X)
+    np.testing.assert_array_equal(chosen.embedding_, given.embedding_)
+    curve = chosen.heat_trace_
+    assert chosen.power_ == curve.powers[-1]
+    assert curve.directions[-1] <= 1.75 * k
+    assert chosen.power_ == 2 or curve.directions[-2] > 1.75 * k
+
+
+def test_more_columns_want_a_smaller_power():
+    X = circle(500)
+    powers = [HeatSketch(k, epsilon=0.01).fit(X).power_ for k in (4, 16, 64)]
+    assert powers == sorted(powers, reverse=True)
+    assert powers[0] > powers[-1]
