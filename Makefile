@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help install lint test docs bench reproduce clean
+.PHONY: help install lint test docs pictures bench reproduce clean
 
 help: ## list these words
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -21,9 +21,12 @@ test: ## tests with coverage, then the examples of the docstrings
 docs: ## web pages in docs/_build/html; a warning is an error
 	sphinx-build -W --keep-going -b html docs docs/_build/html
 
+pictures: ## draw those of docs/distances.md; that of the drift needs a wheel, see examples/drift.py
+	python examples/distances.py
+
 bench: ## measure against peers and limits, in hours, and write docs/benchmarks
 	python -m pip install --group bench
-	for script in small scaling million products powers limits peers page; do python benchmarks/$$script.py; done
+	for script in small scaling million products powers limits peers epsilon choices page; do python benchmarks/$$script.py; done
 
 reproduce: ## run the paper's experiments in full, and write docs/reproduction.md
 	heatsketch reproduce --out docs

@@ -23,7 +23,7 @@ def fit(X, **options):
 
 def spread_against_exact(X):
     """Spread of the ratio of distances to those from the exact graph, with the same G."""
-    listed = fit(X)
+    listed = fit(X, epsilon="auto")
     exact = fit(X, epsilon=listed.epsilon_, engine=LocalEngine(graph_tolerance=0))
     i, j = np.random.default_rng(0).permutation(len(X)).reshape(2, -1)
     Y, Z = listed.embedding_, exact.embedding_

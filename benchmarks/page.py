@@ -48,9 +48,11 @@ random block have a mean of {spread["mean"]:.3f} and a spread of {spread["spread
 to those from the exact one; the sketch's own error is 0.125 (`benchmarks/million.py`).
 """
     yield "## Products\n"
-    yield """Eight steps of `sketch`, which take out the stationary direction and allocate their
-result, over eight bare products of MKL into memory that is there, on the same arrays: 1e6 rows of
-17 entries in a local order, float32 (`benchmarks/products.py`).
+    yield """Eight steps of `sketch`, which take out the stationary direction and scale, over eight
+bare products of MKL on the same arrays: 1e6 rows of 17 entries in a local order, float32. Both
+write to fresh memory; MKL once also to memory that was written to before (`benchmarks/products.py`).
+A step alone takes about 1.5 times as long as a product of MKL here. The rest is the first touch
+of two blocks, the coefficients of the first one, and the division at the end.
 """
     yield table([{"what": name, "ratio": ratio} for name, ratio in read("products").items()])
     yield """## Power 1024
@@ -61,6 +63,7 @@ Chebyshev sums against 1024 plain steps: 1e5 points on a Swiss roll, 32 columns
     yield table([{"dtype": dtype} | row for dtype, row in read("powers").items()])
     if (RESULTS / "limits.json").exists():
         yield from limits()
+    yield from choices()
     yield from real_data()
 
 
@@ -71,6 +74,31 @@ def limits():
 `n_neighbors` it is all pairs, kept or made anew as the limit allows (`benchmarks/limits.py`).
 """
     yield table(read("limits"))
+
+
+def choices():
+    yield """## Choices
+
+What `power="auto"` chose beside what every power gives: accuracy of 10 nearest neighbours in the
+embedding, half of the labels known, means over five random blocks; for the paper's torus log L of
+Euclidean distances, where less is better (`benchmarks/choices.py`).
+
+![Accuracy over the power](benchmarks/choices.png)
+"""
+    rows = []
+    for name, by_k in read("choices").items():
+        for k, found in by_k.items():
+            best = (min if "torus" in name else max)(found["at each"])
+            powers = ", ".join(str(power) for power in found["chosen powers"])
+            rows.append({"data": name, "k": k, "best of all powers": best,
+                         "chosen": found["at the chosen"], "powers chosen": powers})  # fmt: skip
+    yield table(rows)
+    yield """`epsilon="auto"`: mean log L of the paper's experiments, over that with the paper's own
+epsilon, and the dimensions that it sees (`benchmarks/epsilon.py`).
+"""
+    epsilon = read("epsilon")
+    yield table(epsilon["distortion"])
+    yield table([row for row in epsilon["dimensions"] if row.get("seed", 0) == 0])
 
 
 def real_data():
