@@ -50,9 +50,9 @@ to those from the exact one; the sketch's own error is 0.125 (`benchmarks/millio
     yield "## Products\n"
     yield """Eight steps of `sketch`, which take out the stationary direction and scale, over eight
 bare products of MKL on the same arrays: 1e6 rows of 17 entries in a local order, float32. Both
-write to fresh memory; MKL once also to memory that was written to before (`benchmarks/products.py`).
-A step alone takes about 1.5 times as long as a product of MKL here. The rest is the first touch
-of two blocks, the coefficients of the first one, and the division at the end.
+write to fresh memory, MKL once also to memory used before (`benchmarks/products.py`). A step
+alone takes about 1.5 times as long as a product of MKL here. The rest is the first touch of two
+blocks, the coefficients of the first one, and the division at the end.
 """
     yield table([{"what": name, "ratio": ratio} for name, ratio in read("products").items()])
     yield """## Power 1024
@@ -63,6 +63,13 @@ Chebyshev sums against 1024 plain steps: 1e5 points on a Swiss roll, 32 columns
     yield table([{"dtype": dtype} | row for dtype, row in read("powers").items()])
     if (RESULTS / "limits.json").exists():
         yield from limits()
+    if (RESULTS / "eigenpairs.json").exists():
+        yield """## Eigenpairs out of a sketch
+
+`HeatSketch(64).diffusion_map(10)` against scipy's eigsh on the same operator, 1e5 points in float64
+(`benchmarks/eigenpairs.py`).
+"""
+        yield table([{"what": name, "figure": x} for name, x in read("eigenpairs").items()])
     yield from choices()
     yield from real_data()
 

@@ -1,5 +1,6 @@
 """heatsketch: diffusion distances for points and graphs, by sketching the heat kernel."""
 
+from heatsketch.adapted_block import adapted_block
 from heatsketch.affinity import gaussian_affinity, local_scales
 from heatsketch.bandwidth import EpsilonEstimate, estimate_epsilon
 from heatsketch.confidence import components_needed
@@ -17,7 +18,14 @@ from heatsketch.estimators import DiffusionMap, HeatSketch
 from heatsketch.graph import neighbor_graph
 from heatsketch.heat_operator import HeatOperator, heat_operator
 from heatsketch.heat_trace import HeatTrace, heat_trace
+from heatsketch.least_distortion import (
+    Distortion,
+    DistortionMap,
+    certified_distortion,
+    least_distortion_map,
+)
 from heatsketch.multiscale import multiscale_sketch
+from heatsketch.near_isometry import NearIsometry
 from heatsketch.normalization import Scaling, bistochastic_scaling, symmetric_scaling
 from heatsketch.random_block import gaussian_block, rademacher_block
 from heatsketch.resources import Resources, estimate_resources
@@ -31,6 +39,8 @@ __all__ = [
     "DiffusionMap",
     "DiffusionNeighbors",
     "DistanceEstimate",
+    "Distortion",
+    "DistortionMap",
     "Drift",
     "Engine",
     "EpsilonEstimate",
@@ -38,11 +48,14 @@ __all__ = [
     "HeatSketch",
     "HeatTrace",
     "LocalEngine",
+    "NearIsometry",
     "Resources",
     "Scaling",
     "__version__",
+    "adapted_block",
     "bilipschitz_constant",
     "bistochastic_scaling",
+    "certified_distortion",
     "components_needed",
     "diffusion_coordinates",
     "diffusion_distances",
@@ -55,6 +68,7 @@ __all__ = [
     "gaussian_block",
     "heat_operator",
     "heat_trace",
+    "least_distortion_map",
     "local_scales",
     "multiscale_sketch",
     "neighbor_graph",

@@ -30,6 +30,8 @@ STYLES: dict[str, dict[str, Any]] = {
     "GPB": {"color": "#E69F00", "marker": "v", "linestyle": "--"},
     "GPSBS": {"color": "#000000", "marker": "x", "linestyle": ":"},
     "GPSBB": {"color": "#999999", "marker": "+", "linestyle": "-."},
+    "NIS": {"color": "#009E73", "marker": "D", "linestyle": "-"},
+    "NIB": {"color": "#CC79A7", "marker": "d", "linestyle": "--"},
 }
 
 

@@ -1,4 +1,4 @@
-"""The embeddings that are compared, by the paper's abbreviations.
+"""The embeddings that are compared, by the paper's abbreviations; NIS and NIB are ours.
 
 A method maps a heat operator to one embedding for each (dimension, power) asked for. To compare
 another one, enter it here and name it in the catalogue.
@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from heatsketch.heat_operator import HeatOperator
+from heatsketch.least_distortion import least_distortion_map
 from heatsketch.random_block import gaussian_block, rademacher_block
 from heatsketch.sketch import sketch_path
 from heatsketch.spectral import eigenvalue_powers, leading_eigenpairs
@@ -64,6 +65,18 @@ def gaussian_processes(
     ]
 
 
+def near_isometries(A: HeatOperator, grid: Grid, seed: int) -> list[np.ndarray]:
+    """Maps of least distortion of the rows of ``A**p``, the stationary direction included."""
+    G = np.eye(A.shape[0])
+    stationary = A.stationary_part(A.stationary_coefficients(G))
+    sketches = sketch_path(A, G, powers=[power for _, power in grid])
+    rows = (np.sqrt(len(G)) * Y + stationary for Y in sketches)
+    return [
+        Z @ least_distortion_map(Z, k, seed=seed).components
+        for Z, (k, _) in zip(rows, grid, strict=True)
+    ]
+
+
 _gaussian = partial(gaussian_processes, block=gaussian_block)
 _bernoulli = partial(gaussian_processes, block=rademacher_block)
 
@@ -74,4 +87,6 @@ METHODS = {
     "GPB": Method("Gaussian process, bistochastic", "bistochastic", _gaussian),
     "GPSBS": Method("random signs, symmetric", "symmetric", _bernoulli),
     "GPSBB": Method("random signs, bistochastic", "bistochastic", _bernoulli),
+    "NIS": Method("near isometry, symmetric", "symmetric", near_isometries),
+    "NIB": Method("near isometry, bistochastic", "bistochastic", near_isometries),
 }

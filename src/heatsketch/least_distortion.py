@@ -1,0 +1,432 @@
+r"""The linear map to fewer dimensions that distorts distances least.
+
+Of a linear map :math:`y = P^T z` the squared stretch of a pair is
+
+.. math:: s_{ij} = \frac{|P^T (z_i - z_j)|^2}{|z_i - z_j|^2}, \qquad
+          \log L = \tfrac12 \log \max s_{ij} - \tfrac12 \log \min s_{ij}.
+
+The worst pairs alone decide, and at the best map hundreds of them are equally bad, so there is no
+slope to follow. What is made small instead is smooth, and never less than :math:`\log L`,
+
+.. math:: f_q(P) = \frac{1}{2 q} \log \sum s_{ij}^q + \frac{1}{2 q} \log \sum s_{ij}^{-q}
+          \le \log L + \frac{\log m}{q}
+
+for :math:`m` pairs, with :math:`q` doubled from round to round. Few of the pairs matter: each round
+begins with a search for the worst ones of the map at hand, and works on those found so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from heatsketch.exceptions import HeatSketchError, MissingValueError
+from heatsketch.hard_pairs import Pairs, PairSearch, Stretches, hardest, joined, scan_pairs
+from heatsketch.progress import steps
+
+__all__ = ["Distortion", "DistortionMap", "certified_distortion", "least_distortion_map"]
+
+MOST_SCANNED = 50_000  # points all of whose pairs are looked at in the end
+SCANNED_EACH_ROUND = 8000  # and in each round
+FEW_PAIRS = 130_000  # all of which a round may begin with
+FOUND_PAIRS = 20_000  # that a round adds
+WORKING_PAIRS = 60_000  # that it works on
+FEWEST_ROUNDS = 7
+MOST_ROUNDS = 12
+GAIN = 0.005  # in a round, of the logarithm, below which another is not worth it
+FIRST_DOUBLINGS = 4  # of q in the first round, if that has all pairs
+LATE_DOUBLINGS = 7  # if it has the worst pairs only, which at a small q would mislead it
+STEPS = 60  # of the optimiser in each round
+SAMPLE = 250  # points on which several starts are tried
+SAMPLE_DOUBLINGS = range(1, 5)
+SAMPLE_STEPS = 30
+LARGER_SAMPLES = (500, 2000)  # on which the best start is improved, if there are more points
+LARGER_DOUBLINGS = range(4, 7)
+SHARES = (0.0, 1.0, 0.5, 1.0)  # of randomness in each start
+MEMORY = 20  # steps that the optimiser remembers
+NEGLIGIBLE = 1e-12  # a term of the sums, against the largest
+TINY = 1e-200  # for the stretch of a pair that falls together
+SMALLEST_AXIS = 1e-4  # of the largest: what lies along smaller ones is left alone
+ROWS_AT_A_TIME = 10_000
+
+
+class Distortion(NamedTuple):
+    r"""How much an embedding distorts distances at worst, :math:`\log L`.
+
+    Attributes
+    ----------
+    log_distortion : float
+        Logarithm of the largest stretch over the least.
+    least, largest : float
+        Stretches: distance in the embedding over distance before.
+    n_pairs : int
+        How many pairs were looked at.
+    exact : bool
+        Whether these are all pairs. If not, ``log_distortion`` is a lower bound from a search for
+        the worst ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import certified_distortion
+    >>> Z = np.random.default_rng(0).normal(size=(40, 3))
+    >>> found = certified_distortion(2 * Z, Z)
+    >>> round(found.log_distortion, 6), found.n_pairs, found.exact
+    (0.0, 780, True)
+    """
+
+    log_distortion: float
+    least: float
+    largest: float
+    n_pairs: int
+    exact: bool
+
+
+class DistortionMap(NamedTuple):
+    r"""A linear map :math:`y = P^T z`, and how much it distorts distances at worst.
+
+    Attributes
+    ----------
+    components : array of shape (n_features, n_components)
+        The map: ``Z @ components`` is the embedding.
+    log_distortion : float
+        Logarithm of the largest stretch over the least.
+    n_pairs : int
+        Pairs that this was read from.
+    exact : bool
+        Whether these are all pairs.
+    converged : bool
+        Whether the last round gained nothing worth another one.
+    history : array
+        ``log_distortion`` after each round.
+
+    Examples
+    --------
+    A plane in three dimensions is flat:
+
+    >>> import numpy as np
+    >>> from heatsketch import least_distortion_map
+    >>> Z = np.random.default_rng(0).normal(size=(40, 2)) @ np.array([[1.0, 2, 3], [3, 1, 0]])
+    >>> found = least_distortion_map(Z, 2)
+    >>> found.components.shape, bool(found.log_distortion < 1e-2)
+    ((3, 2), True)
+    """
+
+    components: np.ndarray
+    log_distortion: float
+    n_pairs: int
+    exact: bool
+    converged: bool
+    history: np.ndarray
+
+
+def least_distortion_map(Z: Any, n_components: int, *, seed: int = 0) -> DistortionMap:
+    r"""Linear map to ``n_components`` dimensions with the least distortion over all pairs.
+
+    .. math:: \min_P \; \log \max_{i \ne j} \frac{|P^T (z_i - z_j)|}{|z_i - z_j|}
+              - \log \min_{i \ne j} \frac{|P^T (z_i - z_j)|}{|z_i - z_j|}
+
+    The problem is not convex: several starts are tried on a sample, and what is found is a good
+    local minimum. Pairs of equal points, or of points apart by rounding only, do not count.
+
+    Parameters
+    ----------
+    Z : array of shape (n, w)
+        Wide coordinates, whose distances are to be kept.
+    n_components : int
+        At most ``w``.
+    seed : int, default=0
+        Of the starts, and of the samples in which hard pairs are looked for.
+
+    Returns
+    -------
+    DistortionMap
+        Its scale is such that stretches lie evenly around one: no distance changes by more than a
+        factor ``exp(log_distortion / 2)``. Its components are the principal axes of the image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.least_distortion import certified_distortion, least_distortion_map
+    >>> Z = np.random.default_rng(0).normal(size=(100, 10))
+    >>> found = least_distortion_map(Z, 5)
+    >>> plain = certified_distortion(Z[:, :5], Z)
+    >>> found.log_distortion < 0.6 * plain.log_distortion
+    True
+    """
+    Z = _checked(Z, n_components)
+    ground = _surveyed(Z)
+    n_axes = ground.axes.shape[1]
+    if n_components >= n_axes:
+        P, history, converged = np.eye(n_axes, n_components), np.empty(0), True
+    else:
+        P, history, converged = _descent(ground, _best_start(ground, n_components, seed), seed)
+    certificate = _certificate(ground.images(P), Z, seed + MOST_ROUNDS)
+    components = _in_shape(ground, P, certificate)
+    value, n_pairs, exact = certificate.log_distortion, certificate.n_pairs, certificate.exact
+    return DistortionMap(components, value, n_pairs, exact, converged, history)
+
+
+def certified_distortion(Y: Any, Z: Any, *, seed: int = 0) -> Distortion:
+    r"""Distortion of an embedding ``Y`` of the points ``Z``, over all pairs or the worst found.
+
+    .. math:: \log L = \log \max_{i \ne j} \frac{|y_i - y_j|}{|z_i - z_j|}
+              - \log \min_{i \ne j} \frac{|y_i - y_j|}{|z_i - z_j|}
+
+    Up to 50,000 points all pairs are looked at. Beyond, hard pairs are searched, and the result is
+    a lower bound of the distortion over all pairs.
+
+    Parameters
+    ----------
+    Y : array of shape (n, k)
+    Z : array of shape (n, w)
+    seed : int, default=0
+        Of the search.
+
+    Returns
+    -------
+    Distortion
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.least_distortion import certified_distortion
+    >>> Z = np.random.default_rng(0).normal(size=(100, 10))
+    >>> found = certified_distortion(Z * 2, Z)
+    >>> round(found.log_distortion, 9), round(found.largest, 9), found.n_pairs, found.exact
+    (0.0, 2.0, 4950, True)
+    """
+    Y, Z = _floats(Y, "Y"), _floats(Z, "Z")
+    if len(Y) != len(Z):
+        raise HeatSketchError(
+            f"Y has {len(Y)} rows and Z has {len(Z)}; give the embedding of each point of Z."
+        )
+    found = _certificate(Y, Z, seed)
+    least, largest = float(np.sqrt(found.low)), float(np.sqrt(found.high))
+    return Distortion(found.log_distortion, least, largest, found.n_pairs, found.exact)
+
+
+def _certificate(Y: np.ndarray, Z: np.ndarray, seed: int) -> Stretches:
+    if len(Z) <= MOST_SCANNED:
+        found = scan_pairs(Y, Z)
+    else:
+        found = PairSearch.arrange(Z).worst(Y, n_pairs=FOUND_PAIRS, seed=seed)
+    if not found.n_pairs:
+        raise HeatSketchError(
+            f"Z has {len(Z)} points that all lie at one place, so no distortion is defined; give "
+            "at least two different points."
+        )
+    return found
+
+
+# --- where maps are looked for --------------------------------------------------------------
+
+
+class _Ground(NamedTuple):
+    """Points, and their principal axes: the coordinates in which maps are looked for."""
+
+    points: np.ndarray
+    center: np.ndarray
+    axes: np.ndarray
+
+    def images(self, P: np.ndarray) -> np.ndarray:
+        components, dtype = self.axes @ P, self.points.dtype
+        return self.points @ components.astype(dtype) - (self.center @ components).astype(dtype)
+
+    def coordinates(self, rows: np.ndarray) -> np.ndarray:
+        return (self.points[rows] - self.center) @ self.axes
+
+
+def _surveyed(Z: np.ndarray) -> _Ground:
+    center = Z.mean(axis=0, dtype=np.float64)
+    if Z.shape[1] > len(Z):
+        _, sizes, axes = np.linalg.svd(Z - center, full_matrices=False)
+        return _Ground(Z, center, axes[sizes > SMALLEST_AXIS * sizes[0]].T)
+    gram = np.zeros((Z.shape[1], Z.shape[1]))
+    for start in range(0, len(Z), ROWS_AT_A_TIME):
+        some = Z[start : start + ROWS_AT_A_TIME] - center
+        gram += some.T @ some
+    squares, axes = np.linalg.eigh(gram)
+    return _Ground(Z, center, axes[:, squares > SMALLEST_AXIS**2 * squares[-1]][:, ::-1])
+
+
+def _in_shape(ground: _Ground, P: np.ndarray, found: Stretches) -> np.ndarray:
+    """Return the map with stretches around one, turned so that its image has principal axes."""
+    Y = ground.images(P).astype(np.float64)
+    _, turn = np.linalg.eigh(Y.T @ Y)
+    components = ground.axes @ P @ turn[:, ::-1] / (found.low * found.high) ** 0.25
+    places = np.abs(components).argmax(axis=0)[np.newaxis]
+    return components * np.where(np.take_along_axis(components, places, axis=0) < 0, -1, 1)
+
+
+# --- the descent ----------------------------------------------------------------------------
+
+
+def _best_start(ground: _Ground, n_components: int, seed: int) -> np.ndarray:
+    """Try leading axes, random maps and mixtures on a sample; improve the best on larger ones."""
+    rng = np.random.default_rng(seed)
+    sample = _sampled(ground, SAMPLE, rng)
+    shape = ground.axes.shape[1], n_components
+    found = []
+    for share in SHARES:
+        random = rng.standard_normal(shape) / np.sqrt(shape[0])
+        start = (1 - share) * np.eye(*shape) + share * random
+        finder = partial(_scan, Z=sample.points)
+        *_, last = _rounds(sample, finder, start, SAMPLE_DOUBLINGS, SAMPLE_STEPS)
+        found.append(last)
+    P = min(found, key=lambda last: last.badness).P
+    for size in LARGER_SAMPLES:
+        if size < len(ground.points):
+            sample = _sampled(ground, size, rng)
+            finder = partial(_scan, Z=sample.points)
+            *_, last = _rounds(sample, finder, P, LARGER_DOUBLINGS, STEPS)
+            P = last.P
+    return P
+
+
+def _sampled(ground: _Ground, size: int, rng: np.random.Generator) -> _Ground:
+    chosen = np.sort(rng.permutation(len(ground.points))[:size])
+    return ground._replace(points=ground.points[chosen])
+
+
+class _Round(NamedTuple):
+    """A map, and the worst that it does to pairs."""
+
+    stretches: Stretches
+    P: np.ndarray
+
+    @property
+    def badness(self) -> float:
+        return self.stretches.log_distortion
+
+
+def _descent(ground: _Ground, P: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Return the best map on all points, how bad each round left it, and whether they converged."""
+    finder, done = _finder(ground.points, seed), steps("near isometry", MOST_ROUNDS + 1)
+    first = FIRST_DOUBLINGS if _has_few_pairs(ground.points) else LATE_DOUBLINGS
+    doublings = range(first, first + MOST_ROUNDS)
+    found: list[_Round] = []
+    converged = False
+    for last in _rounds(ground, finder, P, doublings, STEPS):
+        done()
+        # What a search found is a lower bound, not to be compared with what a scan found.
+        alike = [one.badness for one in found if one.stretches.exact == last.stretches.exact]
+        found.append(last)
+        converged = len(found) > FEWEST_ROUNDS and last.badness >= (1 - GAIN) * min(
+            alike, default=np.inf
+        )
+        if converged:
+            break
+    best = min(found, key=lambda one: (not one.stretches.exact, one.badness))
+    return best.P, np.array([one.badness for one in found]), converged
+
+
+def _rounds(
+    ground: _Ground, finder: Callable, P: np.ndarray, doublings: Iterable[int], n_steps: int
+) -> Iterator[_Round]:
+    """Yield a map, and then what each round makes of it."""
+    Y = ground.images(P)
+    found = finder(Y, n_round=0)
+    yield _Round(found, P)
+    pairs = found.pairs
+    for n_round, exponent in enumerate(doublings, start=1):
+        P = _descended(ground, pairs, P, exponent, n_steps)
+        Y = ground.images(P)
+        found = finder(Y, n_round=n_round)
+        yield _Round(found, P)
+        pairs = joined([found, found._replace(pairs=pairs)]).pairs
+        pairs = hardest(Y, pairs, WORKING_PAIRS)
+
+
+def _finder(Z: np.ndarray, seed: int) -> Callable[..., Stretches]:
+    """Return who finds the worst pairs in each round: a search first, if a scan would take long."""
+    if len(Z) <= SCANNED_EACH_ROUND:
+        return partial(_scan, Z=Z)
+    search = PairSearch.arrange(Z)
+
+    def find(Y: np.ndarray, *, n_round: int) -> Stretches:
+        if n_round >= FEWEST_ROUNDS and len(Z) <= MOST_SCANNED:
+            return _scan(Y, Z=Z)
+        return search.worst(Y, n_pairs=FOUND_PAIRS, seed=seed + n_round)
+
+    return find
+
+
+def _scan(Y: np.ndarray, *, Z: np.ndarray, n_round: int = 0) -> Stretches:
+    n_each = len(Z) if _has_few_pairs(Z) else max(1, FOUND_PAIRS // (2 * len(Z)))
+    return scan_pairs(Y, Z, n_each=n_each)
+
+
+def _has_few_pairs(Z: np.ndarray) -> bool:
+    return len(Z) * (len(Z) - 1) // 2 <= FEW_PAIRS
+
+
+def _descended(
+    ground: _Ground, pairs: Pairs, P: np.ndarray, doublings: int, n_steps: int
+) -> np.ndarray:
+    """Follow the slope of the smooth distortion of some pairs."""
+    rows, places = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
+    first, second = np.split(places.astype(np.int32), 2)
+    smooth = partial(
+        _smooth_distortion,
+        X=ground.coordinates(rows),
+        pairs=Pairs(first, second, pairs.squares),
+        doublings=doublings,
+        shape=P.shape,
+    )
+    options = {"maxiter": n_steps, "maxcor": MEMORY, "ftol": 1e-5, "gtol": 0}
+    start = P.ravel() / np.linalg.norm(P)  # its length means nothing, but should not run away
+    found = minimize(smooth, start, jac=True, method="L-BFGS-B", options=options)
+    return found.x.reshape(P.shape)
+
+
+def _smooth_distortion(
+    flat: np.ndarray, *, X: np.ndarray, pairs: Pairs, doublings: int, shape: tuple[int, int]
+) -> tuple[float, np.ndarray]:
+    """Return the smooth distortion and its gradient, for ``q`` two to the number of doublings."""
+    from heatsketch.compiled import pairs as loops  # numba is loaded when first needed
+
+    Y = X @ flat.reshape(shape)
+    stretches = np.maximum(pairs.stretches(Y), TINY)
+    up, down = np.empty_like(stretches), np.empty_like(stretches)
+    negligible = NEGLIGIBLE ** (0.5**doublings)
+    sum_up, sum_down = loops.extreme_powers(stretches, doublings, negligible, up, down)
+    # Both sums are of ratios to the worst pair, so that no power leaves the range of floats.
+    value = np.log(stretches.max() / stretches.min()) + np.log(sum_up * sum_down) / 2**doublings
+    weights = (up / sum_up - down / sum_down) / (stretches * pairs.squares)
+    pulls = np.zeros_like(Y)
+    loops.add_pulls(Y, pairs.first, pairs.second, weights, pulls)
+    return value / 2, (X.T @ pulls).ravel()
+
+
+# --- refusals -------------------------------------------------------------------------------
+
+
+def _checked(Z: Any, n_components: int) -> np.ndarray:
+    Z = _floats(Z, "Z")
+    if not 1 <= n_components <= Z.shape[1]:
+        raise HeatSketchError(
+            f"n_components={n_components} is not between 1 and the n_features={Z.shape[1]} of Z; "
+            "use fewer, or a wider Z."
+        )
+    return Z
+
+
+def _floats(Z: Any, name: str) -> np.ndarray:
+    found = np.asarray(Z)
+    found = np.ascontiguousarray(found, found.dtype if found.dtype.kind == "f" else np.float64)
+    if found.ndim != 2 or len(found) < 2:
+        raise HeatSketchError(
+            f"{name} has shape {found.shape}; give a row of coordinates for each of at least 2 "
+            "points."
+        )
+    if not np.isfinite(found).all():
+        row = int(np.argmin(np.isfinite(found).all(axis=1)))
+        raise MissingValueError(
+            f"{name} has NaN or infinity in row {row}; fill it in, or drop the row."
+        )
+    return found
