@@ -133,7 +133,8 @@ def run_apart(method, name, timeout):
 def embedding_stages(name):
     """Time the embedding stages alone, all on the same graph."""
     X, _ = DATA[name]()
-    model = HeatSketch(N_COMPONENTS, n_neighbors=N_NEIGHBORS).fit(X)
+    # One epsilon for all, so that the affinity is easily made again for the others.
+    model = HeatSketch(N_COMPONENTS, n_neighbors=N_NEIGHBORS, power=8, epsilon="auto").fit(X)
     neighbors, epsilon = model.neighbors_, model.epsilon_
     d2 = neighbors.distances_to(X[model.order_])
     K = d2.copy()
