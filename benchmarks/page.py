@@ -50,9 +50,7 @@ to those from the exact one; the sketch's own error is 0.125 (`benchmarks/millio
     yield "## Products\n"
     yield """Eight steps of `sketch`, which take out the stationary direction and scale, over eight
 bare products of MKL on the same arrays: 1e6 rows of 17 entries in a local order, float32. Both
-write to fresh memory, MKL once also to memory used before (`benchmarks/products.py`). A step
-alone takes about 1.5 times as long as a product of MKL here. The rest is the first touch of two
-blocks, the coefficients of the first one, and the division at the end.
+write to fresh memory, MKL once also to memory used before (`benchmarks/products.py`).
 """
     yield table([{"what": name, "ratio": ratio} for name, ratio in read("products").items()])
     yield """## Power 1024

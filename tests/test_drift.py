@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from registry import SEEDS, affinity, circle, cloud, two_blobs
+from sklearn.base import clone
 
 from heatsketch import (
     HeatSketch,
@@ -232,9 +233,12 @@ def test_rows_come_and_go():
 def test_the_same_embedding_has_not_drifted(random_matrix):
     Y = sketch(operator(circle(40)), gaussian_block(40, 2, seed=0), power=2)
     found = drift(Y, Y, random_matrix=random_matrix)
-    assert found[:5] == (0, 0, 0, 0, 0)
+    # Two signs bound nothing from above, not even where they agree.
+    high = 0 if random_matrix == "gaussian" else np.inf
+    assert found[:5] == (0, 0, 0, high, 0)
     assert not found.moved.any()
-    assert all(np.all(values == 0) for values in found.rows)
+    for values, wanted in zip(found.rows, (0, 0, high), strict=True):
+        np.testing.assert_array_equal(values, wanted)
     assert np.isfinite(found.p_values).all()
     nothing = drift(np.zeros((3, 2)), np.zeros((3, 2)), random_matrix=random_matrix)
     assert nothing.relative == 0
@@ -287,3 +291,32 @@ def test_what_cannot_be_compared_is_refused_by_name(case):
     arrays, options, error, message = BAD[case]
     with pytest.raises(error, match=message):
         drift(*arrays, **options)
+
+
+# --- two fitted sketches --------------------------------------------------------------------
+
+
+def test_models_are_compared_by_the_ids_of_their_rows():
+    """In any order of the rows, and with some that came and went."""
+    X, order = cloud(60), np.random.default_rng(0).permutation(60)
+    model = HeatSketch(16, power=3, n_neighbors=9)
+    first = clone(model).fit(X[:55])
+    second = clone(model).fit(X[order[order >= 5]] + 0.01, row_ids=order[order >= 5])
+    found = first.drift(second)
+    assert set(found.went) == set(range(5))
+    assert set(found.came) == set(range(55, 60))
+    there = second.embedding_[np.argsort(order[order >= 5])]
+    wanted = np.linalg.norm(first.embedding_[5:] - there[:50], axis=1)
+    np.testing.assert_allclose(found.rows.distance, wanted)
+    np.testing.assert_array_equal(found.ids, np.arange(5, 55))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("power", 4), ("random_state", 1), ("n_components", 8)]
+)
+def test_models_with_other_options_are_refused(name, value):
+    model = HeatSketch(16, power=3, n_neighbors=9).fit(cloud(60))
+    other = clone(model).set_params(**{name: value}).fit(cloud(60))
+    named = {"random_state": "seed"}.get(name, name)
+    with pytest.raises(HeatSketchError, match=f"{named}=.* here, but {value} in the other"):
+        model.drift(other)

@@ -3,10 +3,9 @@
 from heatsketch.adapted_block import adapted_block
 from heatsketch.affinity import gaussian_affinity, local_scales
 from heatsketch.bandwidth import EpsilonEstimate, estimate_epsilon
-from heatsketch.confidence import components_needed
+from heatsketch.confidence import DistanceEstimate, components_needed
 from heatsketch.distances import (
     DiffusionNeighbors,
-    DistanceEstimate,
     bilipschitz_constant,
     diffusion_distances,
     diffusion_neighbors,

@@ -25,7 +25,7 @@ stand for those that might have been.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -34,7 +34,38 @@ from scipy.stats import chi2, t
 
 from heatsketch.exceptions import HeatSketchError
 
-__all__ = ["components_needed", "order_confidence", "scale_interval"]
+__all__ = [
+    "DistanceEstimate",
+    "components_needed",
+    "distance_estimate",
+    "order_confidence",
+    "scale_interval",
+]
+
+
+class DistanceEstimate(NamedTuple):
+    r"""Sketched diffusion distances :math:`|y_i - y_j|`, and intervals that cover the true ones.
+
+    Attributes
+    ----------
+    distance : array
+        Distances in the embedding.
+    low, high : arrays
+        Ends of the intervals. They allow for the error of the sketch only: not for that of the
+        sample, nor for a graph that was searched approximately.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import diffusion_distances, gaussian_block
+    >>> distance, low, high = diffusion_distances(gaussian_block(5, 64, seed=0), [[0, 1]])
+    >>> bool(low[0] < distance[0] < high[0])
+    True
+    """
+
+    distance: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
 
 
 def scale_interval(
@@ -77,6 +108,37 @@ def scale_interval(
         raise HeatSketchError(f"n_components={n_components} leaves no distance; use 1 or more.")
     smallest, largest = TAILS[random_matrix](n_components, tail)
     return 1 / math.sqrt(largest), 1 / math.sqrt(smallest) if smallest > 0 else math.inf
+
+
+def distance_estimate(
+    apart: Any, confidence: float, *, random_matrix: str = "gaussian"
+) -> DistanceEstimate:
+    r"""Lengths of differences of sketched rows, :math:`|y_i - y_j|`, with their intervals.
+
+    Parameters
+    ----------
+    apart : array of shape (..., k)
+        Differences.
+    confidence, random_matrix :
+        As for :func:`scale_interval`.
+
+    Returns
+    -------
+    DistanceEstimate
+        Arrays of shape (...).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.confidence import distance_estimate
+    >>> distance_estimate(np.full((1, 64), 0.25), 0.95).distance
+    array([2.])
+    """
+    distance = np.linalg.norm(apart, axis=-1)
+    low, high = scale_interval(np.shape(apart)[-1], confidence, random_matrix=random_matrix)
+    # Without a bound from above there is none for a length of zero, either.
+    upper = high * distance if high < np.inf else np.full_like(distance, np.inf)
+    return DistanceEstimate(distance, low * distance, upper)
 
 
 def _gaussian_tails(k: int, tail: float) -> tuple[float, float]:

@@ -12,42 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
-from heatsketch.confidence import order_confidence, scale_interval
+from heatsketch.confidence import DistanceEstimate, distance_estimate, order_confidence
 from heatsketch.exceptions import HeatSketchError
 
 __all__ = [
     "DiffusionNeighbors",
-    "DistanceEstimate",
     "bilipschitz_constant",
     "diffusion_distances",
     "diffusion_neighbors",
     "exact_diffusion_distances",
 ]
-
-
-class DistanceEstimate(NamedTuple):
-    r"""Sketched diffusion distances :math:`|y_i - y_j|`, and intervals that cover the true ones.
-
-    Attributes
-    ----------
-    distance : array
-        Distances in the embedding.
-    low, high : arrays
-        Ends of the intervals. They allow for the error of the sketch only: not for that of the
-        sample, nor for a graph that was searched approximately.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch import diffusion_distances, gaussian_block
-    >>> distance, low, high = diffusion_distances(gaussian_block(5, 64, seed=0), [[0, 1]])
-    >>> bool(low[0] < distance[0] < high[0])
-    True
-    """
-
-    distance: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
 
 
 class DiffusionNeighbors(NamedTuple):
@@ -128,14 +102,8 @@ def diffusion_distances(
     Y, pairs = np.asarray(Y), _pairs(pairs, len(Y))
     share = len(pairs) if simultaneous and len(pairs) else 1
     sure = 1 - (1 - confidence) / share
-    low, high = scale_interval(Y.shape[1], sure, random_matrix=random_matrix)
-    distance = np.linalg.norm(Y[pairs[:, 0]] - Y[pairs[:, 1]], axis=1)
-    return DistanceEstimate(distance, low * distance, _upper(distance, high))
-
-
-def _upper(distance: np.ndarray, high: float) -> np.ndarray:
-    """Return upper ends; a bound that there is none holds for a distance of zero, too."""
-    return high * distance if high < np.inf else np.full_like(distance, np.inf)
+    apart = Y[pairs[:, 0]] - Y[pairs[:, 1]]
+    return distance_estimate(apart, sure, random_matrix=random_matrix)
 
 
 def diffusion_neighbors(
@@ -186,10 +154,9 @@ def diffusion_neighbors(
     order = np.argsort(itself, axis=1, kind="stable")
     found = np.take_along_axis(found, order, axis=1)[:, : n_neighbors + 1]
     apart = Y[found] - Y[rows][:, np.newaxis]
-    indices, distance = found[:, :-1], np.linalg.norm(apart[:, :-1], axis=2)
-    low, high = scale_interval(Y.shape[1], confidence, random_matrix=random_matrix)
+    estimate = distance_estimate(apart[:, :-1], confidence, random_matrix=random_matrix)
     sure = order_confidence(apart[:, :-1], apart[:, 1:])
-    return DiffusionNeighbors(indices, distance, low * distance, _upper(distance, high), sure)
+    return DiffusionNeighbors(found[:, :-1], *estimate, sure)
 
 
 def _pairs(pairs: Any, n_rows: int) -> np.ndarray:

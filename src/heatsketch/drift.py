@@ -25,35 +25,12 @@ import numpy as np
 from scipy.special import polygamma
 from scipy.stats import false_discovery_control, norm, t
 
-from heatsketch.confidence import scale_interval
+from heatsketch.confidence import DistanceEstimate, distance_estimate, scale_interval
 from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError
 
-__all__ = ["Drift", "RowDrift", "drift"]
+__all__ = ["Drift", "drift"]
 
 DECILE = float(norm.ppf(0.9))
-
-
-class RowDrift(NamedTuple):
-    r"""How far each common row moved, :math:`|(A^p)_i - (B^p)_i|`.
-
-    Attributes
-    ----------
-    distance : array of shape (n_common,)
-        Lengths :math:`|y_i - z_i|`.
-    low, high : arrays of shape (n_common,)
-        Between which the true one lies, each row by itself.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch import drift
-    >>> drift(np.eye(3), 2 * np.eye(3)).rows.distance
-    array([1., 1., 1.])
-    """
-
-    distance: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
 
 
 class Drift(NamedTuple):
@@ -70,8 +47,8 @@ class Drift(NamedTuple):
     relative : float
         ``total`` over the mean of :math:`|Y|_F^2` and :math:`|Z|_F^2`: 0.07 means that 7 % of the
         heat kernel moved. About 2 means nothing in common, as if the seeds differed.
-    rows : RowDrift
-        How far each common row moved.
+    rows : DistanceEstimate
+        How far each common row moved, each by itself: :math:`|(A^p)_i - (B^p)_i|`.
     p_values : array of shape (n_common,)
         How likely a row moves so far where it is a row like the others.
     moved : array of bool of shape (n_common,)
@@ -95,7 +72,7 @@ class Drift(NamedTuple):
     low: float
     high: float
     relative: float
-    rows: RowDrift
+    rows: DistanceEstimate
     p_values: np.ndarray
     moved: np.ndarray
     ids: np.ndarray
@@ -183,7 +160,7 @@ def drift(
     y, z = _common(ids, other_ids)
     went, came = np.delete(np.arange(len(Y)), y), np.delete(np.arange(len(Z)), z)
     moves = Y[y] - Z[z]
-    rows = _row_drift(moves, scale_interval(Y.shape[1], confidence, random_matrix=random_matrix))
+    rows = distance_estimate(moves, confidence, random_matrix=random_matrix)
     shares = _ratio(_squares(moves), _squares(moves) + _squares(Y[y] + Z[z]))
     p_values = _p_values(shares, Y.shape[1], precision)
     # With the rows that came or went the difference is that of the whole matrices.
@@ -193,7 +170,7 @@ def drift(
         total=total,
         standard_error=standard_error,
         low=low**2 * total,
-        high=high**2 * total if total else 0.0,
+        high=high**2 * total if high < np.inf else np.inf,
         relative=float(_ratio(total, (np.sum(Y**2) + np.sum(Z**2)) / 2)),
         rows=rows,
         p_values=p_values,
@@ -229,14 +206,6 @@ def _total(difference: np.ndarray) -> tuple[float, float, int]:
 
 
 # --- the rows ------------------------------------------------------------------------------
-
-
-def _row_drift(moves: np.ndarray, factors: tuple[float, float]) -> RowDrift:
-    distance = np.sqrt(_squares(moves))
-    low, high = factors
-    # A row that did not move at all is known to, even where the factor is infinite.
-    upper = np.multiply(high, distance, out=np.zeros_like(distance), where=distance > 0)
-    return RowDrift(distance, low * distance, upper)
 
 
 def _p_values(shares: np.ndarray, n_columns: int, precision: float) -> np.ndarray:

@@ -13,12 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch.distances import (
-    DiffusionNeighbors,
-    DistanceEstimate,
-    diffusion_distances,
-    diffusion_neighbors,
-)
+from heatsketch.confidence import DistanceEstimate
+from heatsketch.distances import DiffusionNeighbors, diffusion_distances, diffusion_neighbors
 from heatsketch.drift import Drift, drift
 from heatsketch.exceptions import HeatSketchError, SpectrumError
 from heatsketch.heat_embedding import HeatEmbedding
