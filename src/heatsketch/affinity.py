@@ -67,7 +67,11 @@ def gaussian_affinity(d2: Any, *, epsilon: float) -> Any:
     """
     if sparse.issparse(d2):
         K = copy(d2)  # which shares the indices
-        K.data = np.exp(_exponents(d2.data, epsilon))
+        K.data = np.empty(d2.data.shape, np.result_type(d2.dtype, 1.0))
+        pieces = [slice(i, i + TILE_ENTRIES) for i in range(0, len(K.data), TILE_ENTRIES)]
+        in_threads(
+            lambda some: np.exp(_exponents(d2.data[some], epsilon), out=K.data[some]), pieces
+        )
         return K
     exponents = _exponents(d2, epsilon)
     # In place: all pairs are large.

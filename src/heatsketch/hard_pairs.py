@@ -22,9 +22,10 @@ from heatsketch.metrics import squared_distances_to
 from heatsketch.neighbor_lists import NeighborLists, grow_tree
 from heatsketch.threads import in_threads
 
-__all__ = ["PairSearch", "Pairs", "Stretches", "hardest", "joined", "scan_pairs"]
+__all__ = ["AllPairs", "PairSearch", "Pairs", "Stretches", "hardest", "joined", "scan_pairs"]
 
 TILE_ENTRIES = 1_000_000  # pairs looked at at a time, by each thread
+KEPT = 4000  # points all of whose distances are kept: 64 MB
 LISTED_PAIRS = 100_000  # pairs of a list measured at a time, by each thread
 N_NEIGHBORS = 10  # of each point, itself included
 N_PROBES = 4  # lists in which they are looked for
@@ -113,22 +114,59 @@ def scan_pairs(Y: np.ndarray, Z: np.ndarray, *, n_each: int = 1) -> Stretches:
     >>> found.low, found.high, found.n_pairs
     (1.0, 4.0, 3)
     """
-    trusted = _trusted_squares(Z)
-    step = max(1, TILE_ENTRIES // len(Z))
+    return AllPairs(Z).worst(Y, n_each=n_each)
 
-    def scan(start: int) -> Stretches:
-        rows = slice(start, start + step)
+
+class AllPairs:
+    """All pairs of some points, in tiles; squared distances are kept if they are few.
+
+    Parameters
+    ----------
+    Z : array of shape (n, w)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.hard_pairs import AllPairs
+    >>> Z = np.random.default_rng(0).normal(size=(9, 3))
+    >>> AllPairs(Z).worst(2 * Z).n_pairs
+    36
+    """
+
+    def __init__(self, Z: np.ndarray) -> None:
+        self.points = Z
+        self.trusted = _trusted_squares(Z)
+        self.step = max(1, TILE_ENTRIES // len(Z))
+        self._kept: dict[int, np.ndarray] = {}
+
+    def worst(self, Y: np.ndarray, *, n_each: int = 1) -> Stretches:
+        """Keep of each point the pairs shrunk most and those stretched most."""
+
+        def scan(start: int) -> Stretches:
+            squares = self._squares(start)
+            images = squared_distances_to(Y[start:], "euclidean")(Y[start : start + self.step])
+            stretches = images / squares
+            sound = stretches == stretches
+            i, j = _extremes(stretches, sound, n_each)
+            found = Pairs(i + start, j + start, squares[i, j].astype(np.float64))
+            return _summary(found, stretches[i, j], int(np.count_nonzero(sound)))
+
+        starts = range(0, len(self.points), self.step)
+        return joined(in_threads(scan, starts, name="pairs"), exact=True)
+
+    def _squares(self, start: int) -> np.ndarray:
+        """Return squared distances of some points from all that follow; NaN where none counts."""
+        if start in self._kept:
+            return self._kept[start]
+        Z, rows = self.points, slice(start, start + self.step)
         # Each pair is met once, in the row of the point that comes first.
         squares = squared_distances_to(Z[start:], "euclidean")(Z[rows])
-        images = squared_distances_to(Y[start:], "euclidean")(Y[rows])
-        sound = squares > np.maximum(trusted[rows, np.newaxis], trusted[start:])
+        sound = squares > np.maximum(self.trusted[rows, np.newaxis], self.trusted[start:])
         sound &= np.arange(len(squares))[:, np.newaxis] < np.arange(squares.shape[1])
-        stretches = np.divide(images, squares, where=sound, out=np.full_like(squares, np.nan))
-        i, j = _extremes(stretches, sound, n_each)
-        found = Pairs(i + start, j + start, squares[i, j].astype(np.float64))
-        return _summary(found, stretches[i, j], int(np.count_nonzero(sound)))
-
-    return joined(in_threads(scan, range(0, len(Z), step), name="pairs"), exact=True)
+        squares[~sound] = np.nan
+        if len(Z) <= KEPT:
+            self._kept[start] = squares
+        return squares
 
 
 def _extremes(values: np.ndarray, sound: np.ndarray, n_each: int) -> tuple[np.ndarray, np.ndarray]:

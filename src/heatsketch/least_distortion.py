@@ -17,15 +17,22 @@ begins with a search for the worst ones of the map at hand, and works on those f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
 from heatsketch.exceptions import HeatSketchError, MissingValueError
-from heatsketch.hard_pairs import Pairs, PairSearch, Stretches, hardest, joined, scan_pairs
+from heatsketch.hard_pairs import (
+    AllPairs,
+    Pairs,
+    PairSearch,
+    Stretches,
+    hardest,
+    joined,
+)
 from heatsketch.progress import steps
 
 __all__ = ["Distortion", "DistortionMap", "certified_distortion", "least_distortion_map"]
@@ -159,13 +166,13 @@ def least_distortion_map(Z: Any, n_components: int, *, seed: int = 0) -> Distort
     True
     """
     Z = _checked(Z, n_components)
-    ground = _surveyed(Z)
+    ground, finder = _surveyed(Z), _PairFinder(Z, seed)
     n_axes = ground.axes.shape[1]
     if n_components >= n_axes:
         P, history, converged = np.eye(n_axes, n_components), np.empty(0), True
     else:
-        P, history, converged = _descent(ground, _best_start(ground, n_components, seed), seed)
-    certificate = _certificate(ground.images(P), Z, seed + MOST_ROUNDS)
+        P, history, converged = _descent(ground, finder, _best_start(ground, n_components, seed))
+    certificate = finder.certificate(ground.images(P))
     components = _in_shape(ground, P, certificate)
     value, n_pairs, exact = certificate.log_distortion, certificate.n_pairs, certificate.exact
     return DistortionMap(components, value, n_pairs, exact, converged, history)
@@ -205,22 +212,37 @@ def certified_distortion(Y: Any, Z: Any, *, seed: int = 0) -> Distortion:
         raise HeatSketchError(
             f"Y has {len(Y)} rows and Z has {len(Z)}; give the embedding of each point of Z."
         )
-    found = _certificate(Y, Z, seed)
+    found = _PairFinder(Z, seed).certificate(Y)
     least, largest = float(np.sqrt(found.low)), float(np.sqrt(found.high))
     return Distortion(found.log_distortion, least, largest, found.n_pairs, found.exact)
 
 
-def _certificate(Y: np.ndarray, Z: np.ndarray, seed: int) -> Stretches:
-    if len(Z) <= MOST_SCANNED:
-        found = scan_pairs(Y, Z)
-    else:
-        found = PairSearch.arrange(Z).worst(Y, n_pairs=FOUND_PAIRS, seed=seed)
-    if not found.n_pairs:
-        raise HeatSketchError(
-            f"Z has {len(Z)} points that all lie at one place, so no distortion is defined; give "
-            "at least two different points."
-        )
-    return found
+class _PairFinder:
+    """Who finds the worst pairs of a map: a scan of all pairs, or a search where that is long."""
+
+    def __init__(self, Z: np.ndarray, seed: int = 0) -> None:
+        self.pairs, self.n_points, self.seed = AllPairs(Z), len(Z), seed
+        self.n_each = len(Z) if _has_few_pairs(Z) else max(1, FOUND_PAIRS // (2 * len(Z)))
+
+    @cached_property
+    def search(self) -> PairSearch:
+        return PairSearch.arrange(self.pairs.points)
+
+    def __call__(self, Y: np.ndarray, *, n_round: int) -> Stretches:
+        most = MOST_SCANNED if n_round >= FEWEST_ROUNDS else SCANNED_EACH_ROUND
+        if self.n_points <= most:
+            return self.pairs.worst(Y, n_each=self.n_each)
+        return self.search.worst(Y, n_pairs=FOUND_PAIRS, seed=self.seed + n_round)
+
+    def certificate(self, Y: np.ndarray) -> Stretches:
+        """Look once more, in the last way, with random numbers that no round has had."""
+        found = self(Y, n_round=MOST_ROUNDS + 1)
+        if not found.n_pairs:
+            raise HeatSketchError(
+                f"Z has {self.n_points} points that all lie at one place, so no distortion is "
+                "defined; give at least two different points."
+            )
+        return found
 
 
 # --- where maps are looked for --------------------------------------------------------------
@@ -270,20 +292,19 @@ def _best_start(ground: _Ground, n_components: int, seed: int) -> np.ndarray:
     """Try leading axes, random maps and mixtures on a sample; improve the best on larger ones."""
     rng = np.random.default_rng(seed)
     sample = _sampled(ground, SAMPLE, rng)
+    finder = _PairFinder(sample.points)
     shape = ground.axes.shape[1], n_components
     found = []
     for share in SHARES:
         random = rng.standard_normal(shape) / np.sqrt(shape[0])
         start = (1 - share) * np.eye(*shape) + share * random
-        finder = partial(_scan, Z=sample.points)
         *_, last = _rounds(sample, finder, start, SAMPLE_DOUBLINGS, SAMPLE_STEPS)
         found.append(last)
     P = min(found, key=lambda last: last.badness).P
     for size in LARGER_SAMPLES:
         if size < len(ground.points):
             sample = _sampled(ground, size, rng)
-            finder = partial(_scan, Z=sample.points)
-            *_, last = _rounds(sample, finder, P, LARGER_DOUBLINGS, STEPS)
+            *_, last = _rounds(sample, _PairFinder(sample.points), P, LARGER_DOUBLINGS, STEPS)
             P = last.P
     return P
 
@@ -304,9 +325,11 @@ class _Round(NamedTuple):
         return self.stretches.log_distortion
 
 
-def _descent(ground: _Ground, P: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, bool]:
+def _descent(
+    ground: _Ground, finder: _PairFinder, P: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, bool]:
     """Return the best map on all points, how bad each round left it, and whether they converged."""
-    finder, done = _finder(ground.points, seed), steps("near isometry", MOST_ROUNDS + 1)
+    done = steps("near isometry", MOST_ROUNDS + 1)
     first = FIRST_DOUBLINGS if _has_few_pairs(ground.points) else LATE_DOUBLINGS
     doublings = range(first, first + MOST_ROUNDS)
     found: list[_Round] = []
@@ -326,7 +349,7 @@ def _descent(ground: _Ground, P: np.ndarray, seed: int) -> tuple[np.ndarray, np.
 
 
 def _rounds(
-    ground: _Ground, finder: Callable, P: np.ndarray, doublings: Iterable[int], n_steps: int
+    ground: _Ground, finder: _PairFinder, P: np.ndarray, doublings: Iterable[int], n_steps: int
 ) -> Iterator[_Round]:
     """Yield a map, and then what each round makes of it."""
     Y = ground.images(P)
@@ -340,25 +363,6 @@ def _rounds(
         yield _Round(found, P)
         pairs = joined([found, found._replace(pairs=pairs)]).pairs
         pairs = hardest(Y, pairs, WORKING_PAIRS)
-
-
-def _finder(Z: np.ndarray, seed: int) -> Callable[..., Stretches]:
-    """Return who finds the worst pairs in each round: a search first, if a scan would take long."""
-    if len(Z) <= SCANNED_EACH_ROUND:
-        return partial(_scan, Z=Z)
-    search = PairSearch.arrange(Z)
-
-    def find(Y: np.ndarray, *, n_round: int) -> Stretches:
-        if n_round >= FEWEST_ROUNDS and len(Z) <= MOST_SCANNED:
-            return _scan(Y, Z=Z)
-        return search.worst(Y, n_pairs=FOUND_PAIRS, seed=seed + n_round)
-
-    return find
-
-
-def _scan(Y: np.ndarray, *, Z: np.ndarray, n_round: int = 0) -> Stretches:
-    n_each = len(Z) if _has_few_pairs(Z) else max(1, FOUND_PAIRS // (2 * len(Z)))
-    return scan_pairs(Y, Z, n_each=n_each)
 
 
 def _has_few_pairs(Z: np.ndarray) -> bool:

@@ -44,7 +44,7 @@ def estimate_resources(
     n_features: int,
     *,
     n_components: int = 64,
-    power: int = 8,
+    power: Any = "auto",
     n_neighbors: Any = "auto",
     dtype: Any = np.float32,
 ) -> Resources:
@@ -92,7 +92,7 @@ def estimate_resources(
 
 def _seconds(n_points: int, n_features: int, dtype: Any, options: dict) -> float:
     """Time a fit of points on a bent surface, the second time, when all is compiled."""
-    model = HeatSketch(epsilon=1.0, **options)
+    model = HeatSketch(**options)
     rng = np.random.default_rng(0)
     waves = rng.integers(-2, 3, (4, n_features))
     X = np.cos(rng.uniform(0, 2 * np.pi, (n_points, 4)) @ waves).astype(dtype)

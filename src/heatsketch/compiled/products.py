@@ -58,13 +58,21 @@ def row_products(indptr, indices, data, vector, out, start, stop):
 @compile_loop
 def positive_places(indptr, data, place, out, start, stop):
     """Set ``out`` to the ``place``-th smallest entry above zero of each row, or to the last one."""
+    smallest = np.empty(place, data.dtype)  # so far, in order; a sort would make an array a row
     for i in range(start * CHUNK, min(stop * CHUNK, len(out))):
-        row = np.sort(data[indptr[i] : indptr[i + 1]])
-        n_zeros = 0
-        while n_zeros < len(row) and row[n_zeros] <= 0:
-            n_zeros += 1
-        if n_zeros < len(row):
-            out[i] = row[min(n_zeros + place, len(row)) - 1]
+        n_found = 0
+        for e in range(indptr[i], indptr[i + 1]):
+            value = data[e]
+            if value <= 0 or (n_found == place and value >= smallest[place - 1]):
+                continue
+            n_found = min(n_found + 1, place)
+            p = n_found - 1
+            while p > 0 and smallest[p - 1] > value:
+                smallest[p] = smallest[p - 1]
+                p -= 1
+            smallest[p] = value
+        if n_found:
+            out[i] = smallest[n_found - 1]
 
 
 @compile_loop
