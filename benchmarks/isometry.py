@@ -79,11 +79,11 @@ def trial(name, number, kind):
     return [log_distortion(Y, distances) for Y in embeddings]
 
 
-def paper(n_trials, kinds=("DMS", "GPS", "exact", "sketch")):
+def paper(n_trials, experiments, kinds=("DMS", "GPS", "exact", "sketch")):
     known = trials()
     for number in range(n_trials):
         for kind in kinds:
-            for name in EXPERIMENTS:
+            for name in experiments:
                 if (name, number, kind) in known:
                     continue
                 start = perf_counter()
@@ -330,13 +330,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", default=list(PARTS))
     parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--experiments", nargs="*", default=EXPERIMENTS, choices=EXPERIMENTS)
     options = parser.parse_args()
     for part in options.parts:
         if part == "pictures":
             pictures()
             continue
         if part == "paper":
-            paper(options.trials)
+            paper(options.trials, options.experiments)
         known = read("isometry") if (RESULTS / "isometry.json").exists() else {}
         write("isometry", known | {part: PARTS[part]()})
 
