@@ -300,11 +300,18 @@ def _remove_orphans(target: Path) -> None:
     with suppress(OSError):  # of folders that may not be listed
         for orphan in [e for e in os.scandir(target.parent) if name.fullmatch(e.name)]:
             with suppress(OSError):  # alive, or of another user
-                lock = _lock(Path(orphan.path))
-                if lock is not None:
-                    _bring_back(_replaced(Path(orphan.path, target.name)), target)
-                    shutil.rmtree(orphan.path)
-                    os.close(lock)
+                _remove_orphan(Path(orphan.path), target)
+
+
+def _remove_orphan(orphan: Path, target: Path) -> None:
+    lock = _lock(orphan)
+    if lock is None:
+        return
+    try:
+        _bring_back(_replaced(orphan / target.name), target)
+        shutil.rmtree(orphan)
+    finally:
+        os.close(lock)
 
 
 # --- one step ---------------------------------------------------------------------------------
@@ -341,7 +348,7 @@ def _exchange(part: Path, target: Path) -> None:
 
 
 def _replaced(part: Path) -> Path:
-    return part.with_name(f"replaced {part.name}")
+    return part.with_name("old" if part.name != "old" else "older")
 
 
 def _bring_back(old: Path, target: Path) -> None:
