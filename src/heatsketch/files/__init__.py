@@ -18,8 +18,8 @@ written so. (An array in columns inside ``.npz``, and a CSC matrix inside ``.h5a
 exceptions: they have to be turned.) Ids and labels are in memory as a whole, but for ``.csv`` and
 ``.parquet``.
 
-Whatever is wrong with a file is a :class:`~heatsketch.exceptions.FileFormatError` with the path, the
-cause and a remedy. Nothing is ever unpickled, and a chunk that is missing is never zeros.
+Whatever is wrong with a file is a :class:`~heatsketch.exceptions.FileFormatError` with the path,
+the cause and a remedy. Nothing is ever unpickled, and a chunk that is missing is never zeros.
 """
 
 from __future__ import annotations

@@ -59,9 +59,7 @@ def open_h5ad(path: Path, wanted: Wanted) -> Table:
             return values
 
         ids = column(
-            obs.attrs["_index"]
-            if wanted.ids is None
-            else find_name(path, wanted.ids, known, "ids")
+            obs.attrs["_index"] if wanted.ids is None else find_name(path, wanted.ids, known, "ids")
         )
         labels = {n: column(find_name(path, n, known, "labels")) for n in wanted.labels}
         names = _names(path, file, key, shape[1], anndata.read_elem)
@@ -97,7 +95,9 @@ def _table_key(path: Path, file: Any, key: str | None) -> str:
 def _frame(path: Path, file: Any, name: str) -> Any:
     frame = file[name]
     if not isinstance(frame.attrs.get("_index"), str):
-        raise FileFormatError(path, f"{name} is no data frame", "write it with anndata 0.7 or later")
+        raise FileFormatError(
+            path, f"{name} is no data frame", "write it with anndata 0.7 or later"
+        )
     return frame
 
 
@@ -131,7 +131,8 @@ def _layout(path: Path, key: str, node: Any) -> tuple[tuple[int, int], Any, str]
             f"{key} is stored as {layout!r}",
             "write it as an array, or as a sparse matrix in rows (CSR)",
         )
-    shape = tuple(int(n) for n in node.attrs["shape"])
+    n_rows, n_columns = (int(n) for n in node.attrs["shape"])
+    shape = n_rows, n_columns
     check_matrix(path, shape, node["data"].dtype, key)
     for part in ("data", "indices", "indptr"):
         _refuse_elsewhere(path, node[part])
@@ -242,6 +243,9 @@ def write_h5ad(
 ) -> Iterator[Callable[[Any, Any, Any], None]]:
     """Write an embedding into obsm as it comes, and ids and labels into obs at the end."""
     h5py = needed("h5py", path)
+    for name in (columns.ids or "", *columns.labels):
+        if "/" in name or name == "_index":
+            raise HeatSketchError(f"{path}: {name!r} is no name for a column of obs; rename it.")
     carried_along: list[Block] = []
     n_columns = len(columns.names)
     chunk = max(1, CHUNK_BYTES // (n_columns * columns.dtype.itemsize))
@@ -252,19 +256,18 @@ def write_h5ad(
         rows[n_rows:] = X
         carried_along.append(Block(None, ids, labels))
 
-    with atomic_file(path, overwrite=overwrite) as output:
-        with h5py.File(output, "w") as file:
-            rows = file.create_dataset(
-                EMBEDDING,
-                (0, n_columns),
-                columns.dtype,
-                maxshape=(None, n_columns),
-                chunks=(chunk, n_columns),
-                fletcher32=True,  # a checksum in every chunk
-            )
-            rows.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
-            yield write
-            _write_frames(path, file, columns, carried_along, len(rows))
+    with atomic_file(path, overwrite=overwrite) as output, h5py.File(output, "w") as file:
+        rows = file.create_dataset(
+            EMBEDDING,
+            (0, n_columns),
+            columns.dtype,
+            maxshape=(None, n_columns),
+            chunks=(chunk, n_columns),
+            fletcher32=True,  # a checksum in every chunk
+        )
+        rows.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
+        yield write
+        _write_frames(path, file, columns, carried_along, len(rows))
 
 
 def _write_frames(
@@ -282,8 +285,6 @@ def _write_frames(
             values = pandas.Categorical(values)
         data[name] = values
     obs = pandas.DataFrame(data, index=pandas.Index(index, dtype=object, name=columns.ids))
-    if columns.ids in columns.labels:
-        raise HeatSketchError(f"ids={columns.ids!r} is also one of the labels; rename one of them.")
     anndata.write_elem(file, "obs", obs)
     anndata.write_elem(file, "var", pandas.DataFrame(index=pandas.Index([], dtype=object)))
     for folder in ("layers", "obsp", "varm", "varp", "uns"):

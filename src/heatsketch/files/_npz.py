@@ -175,11 +175,10 @@ def write_npz(
     path: Path, columns: Columns, overwrite: bool
 ) -> Iterator[Callable[[Any, Any, Any], None]]:
     """Keep all rows in memory and write them at the end: a zip file cannot be mended afterwards."""
-    taken = [TABLE, NAMES, *columns.labels, *([columns.ids] if columns.ids else [])]
-    if len(set(taken)) < len(taken):
+    if {TABLE, NAMES} & {columns.ids, *columns.labels}:
         raise HeatSketchError(
-            f"{path}: ids={columns.ids!r} and labels={list(columns.labels)} must be distinct, and "
-            f"neither {TABLE!r} nor {NAMES!r}, which the file uses itself; rename them."
+            f"{path}: neither ids={columns.ids!r} nor one of labels={list(columns.labels)} may be "
+            f"{TABLE!r} or {NAMES!r}, which the file uses itself; rename it."
         )
     blocks: list[Block] = []
 

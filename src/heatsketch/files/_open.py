@@ -67,7 +67,7 @@ def open_table(
     key: str | None = None,
     header: bool | None = None,
 ) -> Table:
-    """Look at a file of rows, and get ready to read it.
+    r"""Look at a file of rows, and get ready to read it.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def open_table(
     >>> from tempfile import TemporaryDirectory
     >>> from heatsketch.files import open_table
     >>> with TemporaryDirectory() as folder:
-    ...     length = Path(folder, "a.csv").write_text("who,x,y,kind\\nanna,1,2,a\\nbert,3,4,b")
+    ...     length = Path(folder, "a.csv").write_text("who,x,y,kind\nanna,1,2,a\nbert,3,4,b")
     ...     table = open_table(Path(folder, "a.csv"), ids="who", labels=["kind"])
     ...     X, ids, carried = table.read()
     >>> table.names, X.tolist(), ids.tolist(), carried["kind"].tolist()
@@ -132,7 +132,7 @@ def open_table(
 
 
 def read_graph(path: str | os.PathLike[str]) -> Graph:
-    """Read a graph as a symmetric matrix of affinities, with the ids of its nodes.
+    r"""Read a graph as a symmetric matrix of affinities, with the ids of its nodes.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def read_graph(path: str | os.PathLike[str]) -> Graph:
     >>> from tempfile import TemporaryDirectory
     >>> from heatsketch.files import read_graph
     >>> with TemporaryDirectory() as folder:
-    ...     length = Path(folder, "a.edges").write_text("# a path\\n7 8\\n8 9")
+    ...     length = Path(folder, "a.edges").write_text("# a path\n7 8\n8 9")
     ...     affinity, ids = read_graph(Path(folder, "a.edges"))
     >>> ids.tolist(), affinity.nnz
     ([7, 8, 9], 4)

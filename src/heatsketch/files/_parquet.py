@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from heatsketch.atomic_file import atomic_file
-from heatsketch.exceptions import FileFormatError, HeatSketchError
+from heatsketch.exceptions import FileFormatError
 from heatsketch.files._columns import Wanted, carried, choose_columns, float_dtype
 from heatsketch.files._failures import needed
 from heatsketch.files._output import Columns
@@ -183,11 +183,6 @@ def write_parquet(
     """Write rows as they come, each block as a row group."""
     arrow, parquet = needed("pyarrow", path), needed("pyarrow.parquet", path)
     order = [*([] if columns.ids is None else [columns.ids]), *columns.names, *columns.labels]
-    if len(set(order)) < len(order):
-        raise HeatSketchError(
-            f"{path}: ids={columns.ids!r}, names and labels={list(columns.labels)} must be "
-            "distinct in one file; rename some of them."
-        )
     writer: Any = None
 
     def schema(carried_kinds: dict[str, str]) -> Any:
@@ -202,9 +197,7 @@ def write_parquet(
             kinds = {name: array.dtype.kind for name, array in values.items()}
             writer = opened(schema(kinds))
         values |= dict(zip(columns.names, X.T, strict=True))
-        arrays = [
-            arrow.array(values[field.name], field.type) for field in writer.schema
-        ]
+        arrays = [arrow.array(values[field.name], field.type) for field in writer.schema]
         writer.write_table(arrow.Table.from_arrays(arrays, schema=writer.schema))
 
     with atomic_file(path, overwrite=overwrite) as file:

@@ -251,7 +251,7 @@ class ZarrTable(Table):
 def write_zarr(
     path: Path, columns: Columns, overwrite: bool
 ) -> Iterator[Callable[[Any, Any, Any], None]]:
-    """Write rows as they come, in whole chunks; the ids and labels, and the manifest, at the end."""
+    """Write rows as they come, in whole chunks; ids, labels and the manifest at the end."""
     zarr = needed("zarr", path)
     carried_along: list[Block] = []
 
@@ -322,7 +322,7 @@ class _ChunkedRows:
 def _write_column(root: Any, name: str, pieces: list[np.ndarray]) -> None:
     values = np.concatenate(pieces) if pieces else np.empty(0, dtype=object)
     kind: Any = values.dtype
-    if kind == object:
+    if values.dtype.kind == "O":
         values = np.array(["" if value is None else value for value in values], dtype=object)
         kind = str
     array = _new_array(root, name, shape=values.shape, chunks=(TEXT_ROWS,), dtype=kind)
