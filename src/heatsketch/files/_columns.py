@@ -141,6 +141,11 @@ def carried(values: Any) -> np.ndarray:
     value is missing. Dates and whatever else there is become text.
     """
     array = np.asarray(values)
+    if array.ndim != 1:
+        return array  # which whoever asked will refuse by its shape
+    if array.dtype.kind in "SU" and not isinstance(values, np.ndarray):
+        # numpy's own text ends where a NUL is, and turns numbers among it into text.
+        array = np.array([None, *values], dtype=object)[1:]
     kind = array.dtype.kind
     if kind == "b":
         return array.astype(bool)
