@@ -25,11 +25,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch.progress import steps
-from heatsketch.threads import in_threads
+from heatsketch.row_blocks import from_each_piece
 
 __all__ = ["FEWEST_COLUMNS", "HeatTrace", "diffuse_until", "heat_trace"]
 
-ROWS_AT_A_TIME = 4096
 GRAM_COLUMNS = 64  # whose products are looked at
 FEWEST_COLUMNS = 16  # that tell the number of directions
 
@@ -146,7 +145,7 @@ def diffuse_until(
 def _look(block: Any) -> tuple[float, float, float]:
     """Return the trace, its error, and the number of directions."""
     n_columns = block.shape[1]
-    lengths, products = _squared_lengths(block), _products(block[:, :GRAM_COLUMNS])
+    lengths, products = _squared_lengths_and_products(block)
     trace = lengths.mean()
     if n_columns < 2:
         return trace, math.inf, math.inf  # which one column does not tell
@@ -156,20 +155,12 @@ def _look(block: Any) -> tuple[float, float, float]:
     return trace, error, trace**2 / doubled if doubled > 0 else 0.0
 
 
-def _squared_lengths(block: Any) -> np.ndarray:
-    if not isinstance(block, np.ndarray):
-        return np.asarray(np.sum(block * block, axis=0))
-    return _sum_of_pieces(block, lambda piece: np.einsum("ij,ij->j", piece, piece))
+def _squared_lengths_and_products(block: Any) -> list[np.ndarray]:
+    """Return those of all columns, and of some columns with each other."""
+    found = zip(*from_each_piece(_look_at_piece, block), strict=True)
+    return [np.sum(pieces, axis=0, dtype=np.float64) for pieces in found]
 
 
-def _products(block: Any) -> np.ndarray:
-    if not isinstance(block, np.ndarray):
-        return np.asarray(block.T @ block)
-    return _sum_of_pieces(block, lambda piece: piece.T @ piece)
-
-
-def _sum_of_pieces(block: np.ndarray, function: Any) -> np.ndarray:
-    """Add up a function of pieces of rows, in a fixed order."""
-    starts = range(0, len(block), ROWS_AT_A_TIME)
-    pieces = in_threads(lambda i: function(block[i : i + ROWS_AT_A_TIME]), starts)
-    return np.asarray(np.sum(pieces, axis=0, dtype=np.float64))
+def _look_at_piece(piece: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    some = piece[:, :GRAM_COLUMNS]
+    return np.einsum("ij,ij->j", piece, piece), some.T @ some

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch.exceptions import ScalingError, ScalingFailure
+from heatsketch.row_blocks import from_each_block, ones_for
 from heatsketch.row_chunks import multiply_vector
 
 __all__ = ["SCALINGS", "RowWeights", "Scaling", "bistochastic_scaling", "symmetric_scaling"]
@@ -103,7 +104,7 @@ def symmetric_scaling(K: Any) -> Scaling:
     >>> bool(np.allclose(A @ stationary, stationary))
     True
     """
-    ones = np.ones(K.shape[1])
+    ones = ones_for(K)
     sums = multiply_vector(K, ones)
     _check_sums(sums, residual=np.inf, n_iter=1)
     return Scaling(ones, sums, n_iter=1, residual=np.nan)
@@ -151,7 +152,7 @@ def bistochastic_scaling(K: Any, *, tol: float = 1e-12, max_iter: int = 1000) ->
     True
     """
     # Start between one and the row sums: an isolated point is then right at once.
-    sums = multiply_vector(K, np.ones(K.shape[1]))
+    sums = multiply_vector(K, ones_for(K))
     residual = np.inf
     _check_sums(sums, residual, n_iter=1)
     d = np.sqrt(sums)
@@ -175,7 +176,9 @@ _DIVERGED = 1e100
 
 def _check_sums(sums: Any, residual: float, n_iter: int) -> None:
     """Raise unless all sums are positive, finite and not absurd."""
-    low, high = float(np.min(sums)), float(np.max(sums))
+    lows, highs = zip(*from_each_block(_extremes, sums), strict=True)
+    # np.min, unlike min, passes a NaN on.
+    low, high = float(np.min(lows)), float(np.max(highs))
     if low > 0 and high < _DIVERGED and low > 1 / _DIVERGED:
         return
     if n_iter > 1:
@@ -185,3 +188,7 @@ def _check_sums(sums: Any, residual: float, n_iter: int) -> None:
     else:
         reason = ScalingFailure.NOT_FINITE
     raise ScalingError(reason, residual, n_iter)
+
+
+def _extremes(sums: np.ndarray) -> tuple[float, float]:
+    return float(np.min(sums)), float(np.max(sums))
