@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -66,6 +66,15 @@ TRANSFORM_ENTRIES = 16_000_000  # affinities of new points held at a time
 ALL_PAIRS_UP_TO = 5000  # points, unless told otherwise
 
 
+class _Trained(NamedTuple):
+    """What new points are embedded with."""
+
+    scaling: Any
+    operator: Any
+    before_last: Any
+    scales: Any
+
+
 class HeatEmbedding(
     SaveMixin,
     CallbackSupportMixin,
@@ -119,19 +128,23 @@ class HeatEmbedding(
 
     def _fit(self, X: Any, row_ids: Any) -> HeatEmbedding:
         self._forget()
-        X = self._check(X, reset=True)
+        with resolve_engine(self.engine).working() as engine:
+            return self._fit_by(engine, X, row_ids)
+
+    def _fit_by(self, engine: Engine, X: Any, row_ids: Any) -> HeatEmbedding:
+        X = self._check(engine.read(X), reset=True)
         rows = check_row_ids(row_ids, X.shape[0])
-        K = self._training_affinity(X, rows)
+        K = self._training_affinity(engine, X, rows)
         del X  # the neighbours have it, in their order
-        self.row_ids_ = rows[self.order_]
+        self.row_ids_ = engine.hold(rows[self.order_])
         warn_about_lonely_points(K, self._named_epsilon)
         self.n_connected_components_ = count_components(K)
         warn_about_pieces(self.n_connected_components_)
         self.scaling_ = SCALINGS[self.normalization](K)
         A = heat_operator(K, self.scaling_)
         del K  # which a heat operator may have no use for
-        self.stationary_length_ = A.stationary.dtype.type(np.linalg.norm(A.stationary))
-        self._embed(A)
+        self.stationary_length_ = A.stationary.dtype.type(np.sqrt(A.squared_length))
+        self._embed(A, engine)
         self.heat_operator_ = self._remembering_points(A)
         return self
 
@@ -142,12 +155,13 @@ class HeatEmbedding(
         scales = self.epsilon_ if self.epsilon == "local" else None
         return remembering_points(A, self.neighbors_, scales=scales, bandwidth=self._bandwidth)
 
-    def _embed(self, A: HeatOperator) -> None:
-        self.before_last_ = self._before_last(A)
+    def _embed(self, A: HeatOperator, engine: Engine) -> None:
+        self.before_last_ = engine.keep(self._before_last(A))
         last = A @ self.before_last_
         power: Any = getattr(self, "power_", self.power)
         warn_about_decay(A, self.before_last_, last, power=power, epsilon=self._named_epsilon)
-        self.embedding_ = self._in_given_order(self._finish(last, A))
+        given = engine.in_given_order(self._finish(last, A), self.order_)
+        self.embedding_ = engine.keep(given)
 
     def _weighted(self, block: np.ndarray, A: HeatOperator) -> np.ndarray:
         """Weigh rows as the distance asked for does, in place."""
@@ -157,9 +171,7 @@ class HeatEmbedding(
 
     def _in_given_order(self, block: np.ndarray) -> np.ndarray:
         """Return the rows of a block, which are in the order of ``A``, in the order of ``X``."""
-        given = np.empty_like(block)
-        given[self.order_] = block
-        return given
+        return resolve_engine(self.engine).in_given_order(block, self.order_)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
         """Embed the points of ``X`` and return the embedding.
@@ -215,9 +227,29 @@ class HeatEmbedding(
         return max(1, TRANSFORM_ENTRIES // (100 if lists else len(self.before_last_)))
 
     def _transform_batch(self, X: Any, first_row: int) -> np.ndarray:
-        K = self._affinity_to_training(X, first_row)
-        A = heat_rows(K, self.scaling_, self.heat_operator_)
-        return self._finish(A @ self.before_last_, A)
+        rows = X if self.affinity == "precomputed" else self.neighbors_.distances_to(X)
+        rows, trained = self._trained(rows)
+        K = rows
+        if self.affinity != "precomputed":
+            K = self._affinity_to_training(rows, trained.scales, first_row)
+        A = heat_rows(K, trained.scaling, trained.operator)
+        return self._finish(A @ trained.before_last, A)
+
+    def _trained(self, rows: Any) -> tuple[Any, _Trained]:
+        """Return what new rows are multiplied with, all of it in memory."""
+        scales = self.epsilon_ if self.epsilon == "local" else None
+        trained = _Trained(self.scaling_, self.heat_operator_, self.before_last_, scales)
+        if isinstance(self.before_last_, np.ndarray):
+            return rows, trained
+        # It is far away: bring what these rows need. Their entries stay in the order they have.
+        columns, places = np.unique(rows.indices, return_inverse=True)
+        shape = rows.shape[0], len(columns)
+        return sparse.csr_array((rows.data, places, rows.indptr), shape=shape), _Trained(
+            trained.scaling.at(columns),
+            trained.operator.at(columns),
+            np.asarray(trained.before_last[columns]),
+            None if scales is None else np.asarray(scales[columns]),
+        )
 
     def _forget(self) -> None:
         """Drop an earlier fit, so that one that fails or is interrupted leaves no mixture."""
@@ -257,17 +289,17 @@ class HeatEmbedding(
         if reset and not sparse.issparse(X):
             check_symmetric(X, name="metric='precomputed'")
 
-    def _training_affinity(self, X: Any, rows: np.ndarray) -> Any:
+    def _training_affinity(self, engine: Engine, X: Any, rows: np.ndarray) -> Any:
         self.epsilon_: Any = None
         self.order_ = np.arange(X.shape[0])
         if self.affinity == "precomputed":
             warn_about_zero_diagonal(X)
-            return X
+            return engine.hold(X)
         if self.metric != "precomputed" and (np.diff(rows) < 0).any():
             # Who is near whom must not depend on the order in which the rows came.
             self.order_ = np.argsort(rows)
             X, rows = X[self.order_], rows[self.order_]
-        self.neighbors_, d2 = resolve_engine(self.engine).neighbors(
+        self.neighbors_, d2 = engine.neighbors(
             X,
             metric=self.metric,
             n_neighbors=self._n_neighbors(X),
@@ -300,19 +332,17 @@ class HeatEmbedding(
 
     @property
     def _named_epsilon(self) -> Any:
-        return "'local'" if isinstance(self.epsilon_, np.ndarray) else self.epsilon_
+        return "'local'" if self.epsilon == "local" and self.epsilon_ is not None else self.epsilon_
 
     def _n_neighbors(self, X: Any) -> int | None:
         few = self.metric == "precomputed" or X.shape[0] <= ALL_PAIRS_UP_TO
         automatic = None if few else 15
         return automatic if self.n_neighbors == "auto" else self.n_neighbors
 
-    def _affinity_to_training(self, X: Any, first_row: int) -> Any:
-        if self.affinity == "precomputed":
-            return X
-        d2 = self.neighbors_.distances_to(X)
-        if self.epsilon == "local":
-            d2 = locally_scaled(d2, local_scales(d2, least=self.epsilon_.min()), self.epsilon_)
+    def _affinity_to_training(self, d2: Any, scales: Any, first_row: int) -> Any:
+        if scales is not None:
+            least = float(self.epsilon_.min())
+            d2 = locally_scaled(d2, local_scales(d2, least=least), scales)
         units = {"bandwidth": self._bandwidth, "epsilon": self._named_epsilon}
         warn_about_far_points(nearest_squares(d2), **units, first_row=first_row)
         return gaussian_affinity_rows(d2, epsilon=self._bandwidth)

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch.progress import steps
-from heatsketch.row_blocks import from_each_piece
+from heatsketch.row_blocks import from_each_block, of_pieces
 
 __all__ = ["FEWEST_COLUMNS", "HeatTrace", "diffuse_until", "heat_trace"]
 
@@ -157,8 +157,16 @@ def _look(block: Any) -> tuple[float, float, float]:
 
 def _squared_lengths_and_products(block: Any) -> list[np.ndarray]:
     """Return those of all columns, and of some columns with each other."""
-    found = zip(*from_each_piece(_look_at_piece, block), strict=True)
-    return [np.sum(pieces, axis=0, dtype=np.float64) for pieces in found]
+    return _sums(from_each_block(_look_at_block, block))
+
+
+def _look_at_block(block: np.ndarray) -> list[np.ndarray]:
+    return _sums(of_pieces(_look_at_piece, block))
+
+
+def _sums(found: list[Any]) -> list[np.ndarray]:
+    """Add up in a fixed order."""
+    return [np.sum(parts, axis=0, dtype=np.float64) for parts in zip(*found, strict=True)]
 
 
 def _look_at_piece(piece: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

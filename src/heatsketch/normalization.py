@@ -16,13 +16,13 @@ Iterates are float64 whatever the dtype of ``K``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from heatsketch.exceptions import ScalingError, ScalingFailure
-from heatsketch.row_blocks import from_each_block, ones_for
+from heatsketch.row_blocks import computed, from_each_block, ones_for
 from heatsketch.row_chunks import multiply_vector
 
 __all__ = ["SCALINGS", "RowWeights", "Scaling", "bistochastic_scaling", "symmetric_scaling"]
@@ -70,6 +70,11 @@ class Scaling:
     current: Any
     n_iter: int
     residual: float
+
+    def at(self, places: np.ndarray) -> Scaling:
+        """Return the scaling of some of the points, in memory."""
+        previous, current = (np.asarray(d[places]) for d in (self.previous, self.current))
+        return replace(self, previous=previous, current=current)
 
     def __call__(self, K: Any) -> RowWeights:
         """Return the weights ``s`` and the stationary direction of the rows of ``K``."""
@@ -162,7 +167,7 @@ def bistochastic_scaling(K: Any, *, tol: float = 1e-12, max_iter: int = 1000) ->
         _check_sums(following, residual, n_iter)
         if residual <= tol:
             return Scaling(d, following, n_iter, residual)
-        d = np.sqrt(d) * np.sqrt(following)
+        d = computed(K, np.sqrt(d) * np.sqrt(following))
     raise ScalingError(ScalingFailure.SWEEPS_EXHAUSTED, residual, max_iter)
 
 

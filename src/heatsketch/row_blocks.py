@@ -22,9 +22,11 @@ from heatsketch.threads import in_threads
 __all__ = [
     "PIECE",
     "RowBlocks",
+    "computed",
     "from_each_block",
     "from_each_piece",
     "normal_vector",
+    "of_pieces",
     "ones_for",
     "over_rows",
 ]
@@ -45,6 +47,10 @@ class RowBlocks(ABC):
     @abstractmethod
     def __matmul__(self, vector: Any) -> Any:
         """Multiply a vector, summed in float64."""
+
+    @abstractmethod
+    def keep(self, vector: Any) -> Any:
+        """Return a lazy vector as one that is computed, and is not computed again."""
 
     @abstractmethod
     def ones(self) -> Any:
@@ -74,6 +80,11 @@ class RowBlocks(ABC):
 def ones_for(K: Any) -> Any:
     """Return a vector of ones that ``K`` can be multiplied by."""
     return K.ones() if isinstance(K, RowBlocks) else np.ones(K.shape[1])
+
+
+def computed(K: Any, vector: Any) -> Any:
+    """Return a vector of ``K`` as one that nobody computes again."""
+    return K.keep(vector) if isinstance(K, RowBlocks) else vector
 
 
 def from_each_block(function: Callable[[Any], Any], array: Any) -> list[Any]:
@@ -107,6 +118,11 @@ def _as_entry(function: Callable[[Any], Any], block: np.ndarray) -> np.ndarray:
     return entry
 
 
+def of_pieces(function: Callable[[Any], Any], block: np.ndarray) -> list[Any]:
+    """Return what a function makes of each ``PIECE`` rows of an array in memory, in order."""
+    return in_threads(lambda i: function(block[i : i + PIECE]), range(0, len(block), PIECE))
+
+
 def from_each_piece(function: Callable[[Any], Any], array: Any) -> list[Any]:
     """Return what a function makes of each ``PIECE`` rows, in order, computed now.
 
@@ -117,12 +133,8 @@ def from_each_piece(function: Callable[[Any], Any], array: Any) -> list[Any]:
     >>> from_each_piece(len, np.ones((5000, 2)))
     [4096, 904]
     """
-    found = from_each_block(partial(_of_pieces, function), array)
+    found = from_each_block(partial(of_pieces, function), array)
     return [result for results in found for result in results]
-
-
-def _of_pieces(function: Callable[[Any], Any], block: np.ndarray) -> list[Any]:
-    return in_threads(lambda i: function(block[i : i + PIECE]), range(0, len(block), PIECE))
 
 
 def over_rows(function: Callable[[Any], np.ndarray], vector: Any, n_columns: int) -> Any:

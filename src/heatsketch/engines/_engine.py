@@ -1,9 +1,13 @@
-"""The whole of an engine: one verb."""
+"""The whole of an engine: one verb that all have, and some that those far away have."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 __all__ = ["Engine"]
 
@@ -11,7 +15,7 @@ __all__ = ["Engine"]
 class Engine(ABC):
     r"""Whoever finds the distances :math:`d^2_{ij}` between neighbours and holds them.
 
-    What it returns must go through :func:`gaussian_affinity` and then answer ``K @ block``;
+    What :meth:`neighbors` returns must go through :func:`gaussian_affinity` and then answer ``K @ block``;
     all else is floor one of the house, the same for every engine.
     :func:`heatsketch.testing.check_engine` tells whether an engine keeps the laws.
 
@@ -43,3 +47,28 @@ class Engine(ABC):
         Returns what remembers it, as :class:`heatsketch.graph.Neighbors` does: its ``order`` of
         the rows, and ``distances_to(X_new)``; and the squared distances in that order.
         """
+
+    # --- for those whose arrays are not in this memory; others have nothing to do ----------------
+
+    @contextmanager
+    def working(self) -> Iterator[Engine]:
+        """Give the engine that does the work of one fit: itself, or one that is connected."""
+        yield self
+
+    def read(self, X: Any) -> Any:
+        """Return ``X`` as an array: in memory, or lazy where only this engine can hold it."""
+        return X
+
+    def hold(self, array: Any) -> Any:
+        """Return a sparse matrix or a vector as this engine holds it."""
+        return array
+
+    def keep(self, block: Any) -> Any:
+        """Return a block of columns computed, and kept for as long as a model is."""
+        return block
+
+    def in_given_order(self, block: Any, order: Any) -> Any:
+        """Return the block whose row ``order[i]`` is row ``i`` of this one."""
+        given = np.empty_like(block)
+        given[order] = block
+        return given

@@ -1,0 +1,176 @@
+"""The cluster at work: what is computed there, kept on storage, or held in its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any
+from urllib.parse import urlsplit
+
+import dask
+import dask.array as da
+from dask.delayed import Delayed
+from dask.highlevelgraph import HighLevelGraph
+from distributed import Client, LocalCluster
+from threadpoolctl import ThreadpoolController
+
+from heatsketch.engines._dask._storage import Journal, Storage, read_block, write_block
+from heatsketch.exceptions import HeatSketchError
+from heatsketch.threads import at_most
+
+__all__ = ["Cluster", "connected", "lazy_array", "within_threads"]
+
+RETRIES = 3  # of a task that raised, for storage may be away for a moment
+ALLOWED_FAILURES = 100  # workers that may die under a task before it is blamed
+LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()  # which takes milliseconds to find them
+
+
+def within_threads(n_threads: int, function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function that may use so many threads, in our loops and in libraries."""
+    with at_most(n_threads), _libraries().limit(limits=n_threads):
+        return function(*args)
+
+
+def lazy_array(
+    name: str, tasks: dict[Any, Any], inputs: Sequence[Any], chunks: Any, dtype: Any
+) -> da.Array:
+    """Return the array whose blocks are the results of some tasks."""
+    graph = HighLevelGraph.from_collections(name, tasks, dependencies=inputs)
+    return da.Array(graph, name, chunks, dtype=dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """A client, the storage, and how often to write to it."""
+
+    client: Client
+    storage: Storage
+    journal: Journal
+    checkpoint_every: int
+
+    @property
+    def n_threads(self) -> int:
+        """Threads of all workers."""
+        return max(1, sum(self.client.nthreads().values()))
+
+    def keep(self, *arrays: da.Array) -> list[da.Array]:
+        """Compute arrays and write them to storage; return arrays that read from there."""
+        wanted = list({a.name: a for a in arrays if not self.has(a)}.values())
+        if wanted:
+            self.run([task for array in wanted for task in self._write_tasks(array)])
+        return [a if a.name.startswith("kept-") else self.kept(a) for a in arrays]
+
+    def kept(self, array: da.Array) -> da.Array:
+        """Return the array on storage that holds what this one is."""
+        name = f"kept-{array.name}"
+        tasks = {
+            (name, *key[1:]): (read_block, self.storage.block(array.name, b))
+            for b, key in enumerate(_keys(array))
+        }
+        return lazy_array(name, tasks, [], array.chunks, array.dtype)
+
+    def has(self, array: da.Array) -> bool:
+        """Say whether an array is on storage."""
+        name = array.name
+        return name.startswith("kept-") or self.storage.is_complete(name, array.numblocks[0])
+
+    def _write_tasks(self, array: da.Array) -> list[Delayed]:
+        name = f"write-{array.name}"
+        paths = {key: self.storage.block(array.name, b) for b, key in enumerate(_keys(array))}
+        tasks = {
+            (name, *key[1:]): (write_block, key, path)
+            for key, path in paths.items()
+            if not path.exists()
+        }
+        graph = HighLevelGraph.from_collections(name, tasks, dependencies=[array])
+        return [Delayed(key, graph, layer=name) for key in tasks]
+
+    def run(self, tasks: list[Delayed]) -> list[Any]:
+        """Run tasks to the end, and return what they return."""
+        futures = self.client.compute(tasks, retries=RETRIES, optimize_graph=False)
+        return self.client.gather(futures)
+
+    def hold(self, *arrays: da.Array) -> list[da.Array]:
+        """Have arrays computed and held in the memory of workers; return at once."""
+        return list(self.client.persist(arrays, retries=RETRIES, optimize_graph=False))
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Answer here whatever is computed in this block, and remember small answers."""
+        with dask.config.set(scheduler=self._get):
+            yield
+
+    def _get(self, graph: Any, keys: Any, **options: Any) -> Any:
+        name = sha256(repr(keys).encode()).hexdigest()[:32]
+
+        def ask() -> Any:
+            return self.client.get(graph, keys, retries=RETRIES, **options)
+
+        return self.journal.answer(name, ask)
+
+
+def _keys(array: da.Array) -> list[tuple]:
+    """Return the keys of the blocks of rows."""
+    rest = (0,) * (array.ndim - 1)
+    return [(array.name, b, *rest) for b in range(array.numblocks[0])]
+
+
+# --- who may join -----------------------------------------------------------------------------
+
+
+@contextmanager
+def connected(client: Any, *, allow_unencrypted: bool) -> Iterator[Client]:
+    """Give a client: the one given, or that of a cluster of processes on this machine."""
+    if client is None:
+        local = LocalCluster(
+            threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+        )
+        with local, Client(local) as client, _patient(client):
+            yield client
+        return
+    if not isinstance(client, Client):
+        with Client(client, set_as_default=False) as joined:
+            _refuse_unencrypted(joined, allow_unencrypted)
+            with _patient(joined):
+                yield joined
+        return
+    _refuse_unencrypted(client, allow_unencrypted)
+    with _patient(client):
+        yield client
+
+
+@contextmanager
+def _patient(client: Client) -> Iterator[None]:
+    """Let many workers die before a task is blamed: in a long job they do, one by one."""
+    before = client.run_on_scheduler(_allow_failures, ALLOWED_FAILURES)
+    try:
+        yield
+    finally:
+        client.run_on_scheduler(_allow_failures, before)
+
+
+def _allow_failures(number: int, dask_scheduler: Any = None) -> int:
+    before, dask_scheduler.allowed_failures = dask_scheduler.allowed_failures, number
+    return before
+
+
+def _refuse_unencrypted(client: Client, allowed: bool) -> None:
+    address = client.scheduler.address
+    parts = urlsplit(address)
+    if allowed or parts.scheme in {"tls", "inproc", "wss"} or parts.hostname in LOOPBACK:
+        return
+    raise HeatSketchError(
+        f"client={address!r} is reached without encryption, and whoever reaches a scheduler can "
+        "run anything on its workers; use tls://, or pass allow_unencrypted=True in a network "
+        "that you trust."
+    )
+
+

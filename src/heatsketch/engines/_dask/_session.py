@@ -1,0 +1,96 @@
+"""The work of one fit: an engine that is connected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from scipy import sparse
+
+from heatsketch.atomic_file import file_errors
+from heatsketch.engines._dask._cluster import Cluster, connected, lazy_array
+from heatsketch.engines._dask._given import matrix_in_blocks
+from heatsketch.engines._dask._halo import cut_rows
+from heatsketch.engines._dask._storage import Journal, Storage, read_block, write_block
+from heatsketch.engines._engine import Engine
+from heatsketch.exceptions import HeatSketchError
+from heatsketch.graph import find_neighbors
+
+__all__ = ["Session", "session"]
+
+
+@contextmanager
+def session(engine: Any, folder: Path) -> Iterator[Engine]:
+    """Connect, and work in a folder."""
+    with file_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with connected(engine.client, allow_unencrypted=engine.allow_unencrypted) as client:
+        journal = Journal(folder / "journal.jsonl")
+        cluster = Cluster(client, Storage(folder), journal, engine.checkpoint_every)
+        with cluster.working():
+            yield Session(cluster, engine.rows_per_block)
+
+
+@dataclass(frozen=True, eq=False)
+class Session(Engine):
+    """What a DaskEngine is while it is connected."""
+
+    cluster: Cluster
+    rows_per_block: Any
+
+    def neighbors(
+        self, X: Any, *, metric: Any, n_neighbors: int | None, n_columns: int
+    ) -> tuple[Any, Any]:
+        """Find who is near whom among the rows of ``X``."""
+        if metric == "precomputed" and sparse.issparse(X):
+            neighbors, d2 = find_neighbors(X, metric=metric)
+            return neighbors, self.hold(d2)
+        raise NotImplementedError
+
+    def rows(self, n_rows: int) -> int:
+        """Return how many rows a block has."""
+        if self.rows_per_block != "auto":
+            return self.rows_per_block
+        return -(-n_rows // max(1, len(self.cluster.client.nthreads())))
+
+    def hold(self, array: Any) -> Any:
+        """Return a sparse matrix or a vector in blocks on storage."""
+        if isinstance(array, da.Array):
+            return array
+        if sparse.issparse(array):
+            return matrix_in_blocks(self.cluster, array, self.rows(array.shape[0]))
+        if array.ndim != 1:
+            raise HeatSketchError(
+                f"X of shape {array.shape} is a dense matrix over pairs of points, which a cluster "
+                "does not hold; pass a sparse one, or use engine='local'."
+            )
+        return self._vector(array)
+
+    def _vector(self, array: np.ndarray) -> da.Array:
+        starts = cut_rows(len(array), self.rows(len(array)))
+        digest = sha256(repr((starts, array.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(array))
+        name = f"vector-{digest.hexdigest()[:32]}"
+        tasks = {}
+        for b in range(len(starts) - 1):
+            path = self.cluster.storage.block(name, b)
+            write_block(array[starts[b] : starts[b + 1]], path)
+            tasks[name, b] = (read_block, path)
+        chunks = (tuple(np.diff(starts).tolist()),)
+        return lazy_array(name, tasks, [], chunks, array.dtype)
+
+    def keep(self, block: da.Array) -> da.Array:
+        """Return a block that reads from storage."""
+        return self.cluster.keep(block)[0]
+
+    def in_given_order(self, block: da.Array, order: Any) -> da.Array:
+        """Return the block whose row ``order[i]`` is row ``i`` of this one."""
+        if isinstance(order, np.ndarray) and (order == np.arange(len(order))).all():
+            return block
+        raise NotImplementedError
