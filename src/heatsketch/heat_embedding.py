@@ -8,6 +8,7 @@ of ``A`` of its own, and is embedded by the same product. The estimators differ 
 
 from __future__ import annotations
 
+import reprlib
 from abc import ABC, abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
@@ -46,6 +47,7 @@ from heatsketch.graph import METRICS, count_components
 from heatsketch.heat_operator import HeatOperator, heat_operator, heat_rows
 from heatsketch.normalization import SCALINGS
 from heatsketch.random_block import gaussian_block
+from heatsketch.row_blocks import is_lazy
 from heatsketch.saved_models import SaveMixin
 from heatsketch.validation import (
     check_affinities,
@@ -133,10 +135,15 @@ class HeatEmbedding(
 
     def _fit_by(self, engine: Engine, X: Any, row_ids: Any) -> HeatEmbedding:
         X = self._check(engine.read(X), reset=True)
-        rows = check_row_ids(row_ids, X.shape[0])
+        rows = None if is_lazy(X) else check_row_ids(row_ids, X.shape[0])
+        if rows is None and row_ids is not None:
+            raise HeatSketchError(
+                f"row_ids={reprlib.repr(row_ids)} is not for an X that is read from storage, whose "
+                "rows are numbered from 0; leave it out, or put the rows in the order of their ids."
+            )
         K = self._training_affinity(engine, X, rows)
         del X  # the neighbours have it, in their order
-        self.row_ids_ = engine.hold(rows[self.order_])
+        self.row_ids_ = self.order_ if rows is None else engine.hold(rows[self.order_])
         warn_about_lonely_points(K, self._named_epsilon)
         self.n_connected_components_ = count_components(K)
         warn_about_pieces(self.n_connected_components_)
@@ -289,13 +296,13 @@ class HeatEmbedding(
         if reset and not sparse.issparse(X):
             check_symmetric(X, name="metric='precomputed'")
 
-    def _training_affinity(self, engine: Engine, X: Any, rows: np.ndarray) -> Any:
+    def _training_affinity(self, engine: Engine, X: Any, rows: Any) -> Any:
         self.epsilon_: Any = None
-        self.order_ = np.arange(X.shape[0])
+        self.order_ = None if rows is None else np.arange(X.shape[0])
         if self.affinity == "precomputed":
             warn_about_zero_diagonal(X)
             return engine.hold(X)
-        if self.metric != "precomputed" and (np.diff(rows) < 0).any():
+        if rows is not None and self.metric != "precomputed" and (np.diff(rows) < 0).any():
             # Who is near whom must not depend on the order in which the rows came.
             self.order_ = np.argsort(rows)
             X, rows = X[self.order_], rows[self.order_]
@@ -305,11 +312,12 @@ class HeatEmbedding(
             n_neighbors=self._n_neighbors(X),
             n_columns=self.n_components,
         )
-        self.order_ = self.order_[self.neighbors_.order]
+        found = self.neighbors_.order
+        self.order_ = found if self.order_ is None else self.order_[np.asarray(found)]
         d2 = self._in_units(d2, X, rows)
         return gaussian_affinity(d2, epsilon=self._bandwidth)
 
-    def _in_units(self, d2: Any, X: Any, rows: np.ndarray) -> Any:
+    def _in_units(self, d2: Any, X: Any, rows: Any) -> Any:
         """Choose the bandwidth, and return squared distances that it is the bandwidth of."""
         if self.epsilon == "local":
             self.epsilon_ = local_scales(d2)
@@ -317,7 +325,7 @@ class HeatEmbedding(
         if self.epsilon == "auto":
             # A graph cut to near neighbours has lost the far ones, without which the kernel sum
             # levels off too early. The points are drawn by their ids: their order does not matter.
-            lots = gaussian_block(rows, 1, seed=0)[:, 0]
+            lots = gaussian_block(X.shape[0] if rows is None else rows, 1, seed=0)[:, 0]
             squares = sampled_squares(X, metric=self.metric, lots=lots)
             self.epsilon_estimate_ = estimate_epsilon(squares)
             self.epsilon_ = self.epsilon_estimate_.epsilon

@@ -25,6 +25,7 @@ __all__ = [
     "computed",
     "from_each_block",
     "from_each_piece",
+    "is_lazy",
     "normal_vector",
     "of_pieces",
     "ones_for",
@@ -75,6 +76,19 @@ class RowBlocks(ABC):
     @abstractmethod
     def count_pieces(self, eps: float) -> int:
         """Count the pieces that links hold together which exceed ``eps`` times a row's largest."""
+
+
+def is_lazy(array: Any) -> bool:
+    """Say whether an array is computed later, block by block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.row_blocks import is_lazy
+    >>> is_lazy(np.ones(3))
+    False
+    """
+    return callable(getattr(type(array), "map_blocks", None))
 
 
 def ones_for(K: Any) -> Any:

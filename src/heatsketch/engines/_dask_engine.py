@@ -37,6 +37,8 @@ class DaskEngine(Engine):
     checkpoint_every : int, default=16
         After how many products their results go to storage. When a worker dies, those since the
         last time are done again.
+    graph_tolerance : float, default=0.05
+        As for :class:`LocalEngine`.
     allow_unencrypted : bool, default=False
         Whether the scheduler may be reached over a network without TLS. Whoever reaches it can run
         anything on its workers.
@@ -53,6 +55,7 @@ class DaskEngine(Engine):
     storage: Any = None
     rows_per_block: Any = "auto"
     checkpoint_every: int = 16
+    graph_tolerance: float = 0.05
     allow_unencrypted: bool = False
 
     def __post_init__(self) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from heatsketch.row_blocks import is_lazy
+
 __all__ = ["Engine"]
 
 
@@ -57,7 +59,7 @@ class Engine(ABC):
 
     def read(self, X: Any) -> Any:
         """Return ``X`` as an array: in memory, or lazy where only this engine can hold it."""
-        return X
+        return np.asarray(X) if is_lazy(X) else X
 
     def hold(self, array: Any) -> Any:
         """Return a sparse matrix or a vector as this engine holds it."""

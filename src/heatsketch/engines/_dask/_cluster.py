@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import dask
 import dask.array as da
+import numpy as np
 from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 from distributed import Client, LocalCluster
@@ -97,6 +98,37 @@ class Cluster:
         """Run tasks to the end, and return what they return."""
         futures = self.client.compute(tasks, retries=RETRIES, optimize_graph=False)
         return self.client.gather(futures)
+
+    def over_chunks(
+        self, name: str, X: da.Array, function: Callable[..., Any], *args: Any
+    ) -> list[Any]:
+        """Return what ``function(chunk, number, first_row, n_rows, *args)`` makes of each chunk."""
+        starts = [0, *np.cumsum(X.chunks[0]).tolist()]
+        return self._stage(
+            name,
+            [
+                (function, (X.name, i, 0), i, starts[i], X.shape[0], *args)
+                for i in range(X.numblocks[0])
+            ],
+            [X],
+        )
+
+    def over_blocks(
+        self, name: str, n_blocks: int, function: Callable[..., Any], *args: Any
+    ) -> list[Any]:
+        """Return what ``function(number, *args)`` makes for each block."""
+        return self._stage(name, [(function, b, *args) for b in range(n_blocks)], [])
+
+    def _stage(self, name: str, calls: list[tuple], inputs: list[Any]) -> list[Any]:
+        """Run tasks, or remember what they returned when they ran."""
+
+        def ask() -> list[Any]:
+            n_threads = max(1, self.n_threads // len(calls))
+            tasks = {(name, i): (within_threads, n_threads, *call) for i, call in enumerate(calls)}
+            graph = HighLevelGraph.from_collections(name, tasks, dependencies=inputs)
+            return self.run([Delayed(key, graph, layer=name) for key in tasks])
+
+        return self.journal.answer(name, ask)
 
     def hold(self, *arrays: da.Array) -> list[da.Array]:
         """Have arrays computed and held in the memory of workers; return at once."""

@@ -16,11 +16,17 @@ from scipy import sparse
 from heatsketch.atomic_file import file_errors
 from heatsketch.engines._dask._cluster import Cluster, connected, lazy_array
 from heatsketch.engines._dask._given import matrix_in_blocks
+from heatsketch.engines._dask._graph import BlockNeighbors, neighbor_blocks
 from heatsketch.engines._dask._halo import cut_rows
+from heatsketch.engines._dask._lists import arrange
+from heatsketch.engines._dask._order import in_order
+from heatsketch.engines._dask._points import points_in_files, read_points
 from heatsketch.engines._dask._storage import Journal, Storage, read_block, write_block
 from heatsketch.engines._engine import Engine
+from heatsketch.engines._local import EXACT_COMPARISONS, SELECTION
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.graph import find_neighbors
+from heatsketch.metrics import LIST_METRICS
 
 __all__ = ["Session", "session"]
 
@@ -34,7 +40,7 @@ def session(engine: Any, folder: Path) -> Iterator[Engine]:
         journal = Journal(folder / "journal.jsonl")
         cluster = Cluster(client, Storage(folder), journal, engine.checkpoint_every)
         with cluster.working():
-            yield Session(cluster, engine.rows_per_block)
+            yield Session(cluster, engine.rows_per_block, engine.graph_tolerance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +49,7 @@ class Session(Engine):
 
     cluster: Cluster
     rows_per_block: Any
+    graph_tolerance: float
 
     def neighbors(
         self, X: Any, *, metric: Any, n_neighbors: int | None, n_columns: int
@@ -51,7 +58,39 @@ class Session(Engine):
         if metric == "precomputed" and sparse.issparse(X):
             neighbors, d2 = find_neighbors(X, metric=metric)
             return neighbors, self.hold(d2)
-        raise NotImplementedError
+        if n_neighbors is None or metric not in LIST_METRICS:
+            raise HeatSketchError(
+                f"n_neighbors={n_neighbors} and metric={metric!r}: a cluster keeps near neighbours "
+                "in euclidean or cosine distance; use n_neighbors=15, for instance, and one of "
+                "these metrics, or engine='local'."
+            )
+        return self._neighbors(points_in_files(self.cluster, X), metric, n_neighbors, n_columns)
+
+    def _neighbors(
+        self, X: da.Array, metric: str, n_neighbors: int, n_columns: int
+    ) -> tuple[BlockNeighbors, Any]:
+        if not 1 <= n_neighbors <= X.shape[0]:
+            raise HeatSketchError(
+                f"n_neighbors={n_neighbors} is not between 1 and the {X.shape[0]} points of X; "
+                "use another number."
+            )
+        many = X.shape[0] ** 2 * (X.shape[1] + SELECTION) > EXACT_COMPARISONS
+        lists = arrange(
+            self.cluster,
+            X,
+            metric=metric,
+            n_neighbors=n_neighbors,
+            tolerance=self.graph_tolerance if many else 0,
+            starts=cut_rows(X.shape[0], self.rows(X.shape[0])),
+        )
+        options: dict[str, Any] = {"metric": metric, "n_neighbors": n_neighbors}
+        d2 = neighbor_blocks(self.cluster, lists, **options, dtype=X.dtype)
+        order = lists.vector("rows", np.int64)
+        return BlockNeighbors(lists, **options, n_features=X.shape[1], order=order), d2
+
+    def read(self, X: Any) -> Any:
+        """Return a file or a dask array as a dask array in chunks of whole rows."""
+        return read_points(self.cluster, X)
 
     def rows(self, n_rows: int) -> int:
         """Return how many rows a block has."""
@@ -93,4 +132,4 @@ class Session(Engine):
         """Return the block whose row ``order[i]`` is row ``i`` of this one."""
         if isinstance(order, np.ndarray) and (order == np.arange(len(order))).all():
             return block
-        raise NotImplementedError
+        return in_order(self.cluster, block, self.hold(order))
