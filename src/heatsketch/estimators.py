@@ -392,7 +392,7 @@ class HeatSketch(HeatEmbedding):
         return super()._finish(last, A)
 
     def _block(self, A: HeatOperator, k: int) -> np.ndarray:
-        options = {"n_columns": k, "seed": self.seed_, "dtype": A.dtype}
+        options: dict[str, Any] = {"n_columns": k, "seed": self.seed_, "dtype": A.dtype}
         return over_rows(partial(BLOCKS[self.random_matrix], **options), self.row_ids_, k)
 
     def _operator_and_block(self, task: str) -> tuple[HeatOperator, np.ndarray]:

@@ -176,7 +176,7 @@ class HeatEmbedding(
             block *= (self.stationary_length_ / A.stationary)[:, np.newaxis]
         return block
 
-    def _in_given_order(self, block: np.ndarray) -> np.ndarray:
+    def _in_given_order(self, block: Any) -> Any:
         """Return the rows of a block, which are in the order of ``A``, in the order of ``X``."""
         return resolve_engine(self.engine).in_given_order(block, self.order_)
 

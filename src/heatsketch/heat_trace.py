@@ -166,7 +166,8 @@ def _look_at_block(block: np.ndarray) -> list[np.ndarray]:
 
 def _sums(found: list[Any]) -> list[np.ndarray]:
     """Add up in a fixed order."""
-    return [np.sum(parts, axis=0, dtype=np.float64) for parts in zip(*found, strict=True)]
+    sums = (np.sum(parts, axis=0, dtype=np.float64) for parts in zip(*found, strict=True))
+    return [np.asarray(total) for total in sums]
 
 
 def _look_at_piece(piece: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

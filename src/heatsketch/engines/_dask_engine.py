@@ -102,9 +102,7 @@ class DaskEngine(Engine):
     ) -> tuple[Any, Any]:
         """Find who is near whom among the rows of ``X``, and leave the distances on storage."""
         with self.working() as engine:
-            return engine.neighbors(
-                X, metric=metric, n_neighbors=n_neighbors, n_columns=n_columns
-            )
+            return engine.neighbors(X, metric=metric, n_neighbors=n_neighbors, n_columns=n_columns)
 
     def in_given_order(self, block: Any, order: Any) -> Any:
         """Return the block whose row ``order[i]`` is row ``i`` of this one."""

@@ -17,8 +17,8 @@ __all__ = ["Engine"]
 class Engine(ABC):
     r"""Whoever finds the distances :math:`d^2_{ij}` between neighbours and holds them.
 
-    What :meth:`neighbors` returns must go through :func:`gaussian_affinity` and then answer ``K @ block``;
-    all else is floor one of the house, the same for every engine.
+    What :meth:`neighbors` returns must go through :func:`gaussian_affinity` and then answer
+    ``K @ block``; all else is floor one of the house, the same for every engine.
     :func:`heatsketch.testing.check_engine` tells whether an engine keeps the laws.
 
     Examples

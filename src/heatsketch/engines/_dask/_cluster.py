@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import dask
@@ -22,7 +22,15 @@ from heatsketch.engines._dask._storage import Journal, Storage, read_block, writ
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.threads import at_most
 
-__all__ = ["Cluster", "connected", "lazy_array", "within_threads"]
+__all__ = [
+    "Chunk",
+    "Cluster",
+    "connected",
+    "delayed",
+    "graph_of",
+    "lazy_array",
+    "within_threads",
+]
 
 RETRIES = 3  # of a task that raised, for storage may be away for a moment
 ALLOWED_FAILURES = 100  # workers that may die under a task before it is blamed
@@ -40,12 +48,28 @@ def within_threads(n_threads: int, function: Callable[..., Any], *args: Any) -> 
         return function(*args)
 
 
-def lazy_array(
-    name: str, tasks: dict[Any, Any], inputs: Sequence[Any], chunks: Any, dtype: Any
-) -> da.Array:
+def graph_of(name: str, tasks: Any, inputs: Any = ()) -> HighLevelGraph:
+    """Return the graph of some tasks, with all that makes their inputs."""
+    return HighLevelGraph.from_collections(name, tasks, dependencies=inputs)
+
+
+def lazy_array(name: str, tasks: Any, inputs: Any, chunks: Any, dtype: Any) -> da.Array:
     """Return the array whose blocks are the results of some tasks."""
-    graph = HighLevelGraph.from_collections(name, tasks, dependencies=inputs)
-    return da.Array(graph, name, chunks, dtype=dtype)
+    return da.Array(graph_of(name, tasks, inputs), name, chunks, dtype=dtype)
+
+
+def delayed(name: str, tasks: Any, inputs: Any = ()) -> list[Delayed]:
+    """Return tasks, each on its own."""
+    graph = graph_of(name, tasks, inputs)
+    return [Delayed(key, graph, layer=name) for key in tasks]
+
+
+class Chunk(NamedTuple):
+    """Which chunk of how many rows in all."""
+
+    number: int
+    first_row: int
+    n_rows: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +115,7 @@ class Cluster:
             for key, path in paths.items()
             if not path.exists()
         }
-        graph = HighLevelGraph.from_collections(name, tasks, dependencies=[array])
-        return [Delayed(key, graph, layer=name) for key in tasks]
+        return delayed(name, tasks, [array])
 
     def run(self, tasks: list[Delayed]) -> list[Any]:
         """Run tasks to the end, and return what they return."""
@@ -102,12 +125,12 @@ class Cluster:
     def over_chunks(
         self, name: str, X: da.Array, function: Callable[..., Any], *args: Any
     ) -> list[Any]:
-        """Return what ``function(chunk, number, first_row, n_rows, *args)`` makes of each chunk."""
+        """Return what ``function(rows, Chunk, *args)`` makes of each chunk."""
         starts = [0, *np.cumsum(X.chunks[0]).tolist()]
         return self._stage(
             name,
             [
-                (function, (X.name, i, 0), i, starts[i], X.shape[0], *args)
+                (function, (X.name, i, 0), Chunk(i, starts[i], X.shape[0]), *args)
                 for i in range(X.numblocks[0])
             ],
             [X],
@@ -125,8 +148,7 @@ class Cluster:
         def ask() -> list[Any]:
             n_threads = max(1, self.n_threads // len(calls))
             tasks = {(name, i): (within_threads, n_threads, *call) for i, call in enumerate(calls)}
-            graph = HighLevelGraph.from_collections(name, tasks, dependencies=inputs)
-            return self.run([Delayed(key, graph, layer=name) for key in tasks])
+            return self.run(delayed(name, tasks, inputs))
 
         return self.journal.answer(name, ask)
 
@@ -195,7 +217,7 @@ def _allow_failures(number: int, dask_scheduler: Any = None) -> int:
 
 
 def _refuse_unencrypted(client: Client, allowed: bool) -> None:
-    address = client.scheduler.address
+    address = client.scheduler_info()["address"]
     parts = urlsplit(address)
     if allowed or parts.scheme in {"tls", "inproc", "wss"} or parts.hostname in LOOPBACK:
         return
@@ -204,5 +226,3 @@ def _refuse_unencrypted(client: Client, allowed: bool) -> None:
         "run anything on its workers; use tls://, or pass allow_unencrypted=True in a network "
         "that you trust."
     )
-
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -22,10 +23,10 @@ def matrix_in_blocks(cluster: Cluster, matrix: sparse.csr_array, rows: int) -> B
     starts = cut_rows(matrix.shape[0], rows)
     digest = sha256(repr((starts, matrix.dtype.str)).encode())
     for part in (matrix.data, matrix.indices, matrix.indptr):
-        digest.update(np.ascontiguousarray(part))
+        digest.update(np.ascontiguousarray(part).data)
     name = f"graph-{digest.hexdigest()[:32]}"
     needs = tuple(
         write_matrix(cluster.storage, name, b, matrix[start:stop], starts)
-        for b, (start, stop) in enumerate(zip(starts, starts[1:], strict=False))
+        for b, (start, stop) in enumerate(pairwise(starts))
     )
     return stored_matrix(cluster, Halo(cluster.storage, name, starts, needs), matrix.dtype)

@@ -19,11 +19,12 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 from scipy import sparse
 
+from heatsketch.engines._dask._cluster import graph_of
 from heatsketch.engines._dask._storage import Storage, read_block, write_block
 from heatsketch.neighbor_lists import index_dtype
 from heatsketch.row_blocks import PIECE
 
-__all__ = ["Halo", "cut_rows", "read_matrix", "with_halo", "write_matrix"]
+__all__ = ["Halo", "Halos", "cut_rows", "read_matrix", "with_halo", "write_matrix"]
 
 PARTS = ("data", "indices", "indptr")
 
@@ -74,7 +75,26 @@ class Halo:
                 rows = halo_path(self.storage, self.name, b), first, last, self.starts[owner]
                 tasks[name, owner, b] = (_rows_for_another, (x.name, owner, *rest), *rows)
                 parts[-1].append((name, owner, b))
-        return HighLevelGraph.from_collections(name, tasks, dependencies=[x]), parts
+        return graph_of(name, tasks, [x]), parts
+
+
+class Halos:
+    """The tasks of an exchange, as dask wants to see what others depend on."""
+
+    def __init__(self, graph: HighLevelGraph) -> None:
+        self.graph = graph
+
+    def __dask_graph__(self) -> HighLevelGraph:
+        """Return the tasks."""
+        return self.graph
+
+    def __dask_keys__(self) -> list[Any]:
+        """Return nothing, for nobody wants them all."""
+        return []
+
+    def __dask_layers__(self) -> tuple[str, ...]:
+        """Return the layer of the exchange."""
+        return tuple(name for name in self.graph.layers if name.startswith("halo-"))
 
 
 def _rows_for_another(x: np.ndarray, path: Path, first: int, last: int, start: int) -> np.ndarray:

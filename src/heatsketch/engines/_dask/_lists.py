@@ -16,7 +16,7 @@ import dask.array as da
 import numpy as np
 from dask.base import tokenize
 
-from heatsketch.engines._dask._cluster import Cluster, lazy_array
+from heatsketch.engines._dask._cluster import Chunk, Cluster, lazy_array
 from heatsketch.engines._dask._storage import Storage, read_block, write_block
 from heatsketch.engines._probes import N_PARTS, PART, centers_of_parts, probes_for_parts
 from heatsketch.metrics import LIST_METRICS, squared_distances_to
@@ -115,13 +115,11 @@ def _file(lists: BlockLists, part: str, i: int) -> Path:
     return lists.storage.block(f"{lists.name}-{part}", i)
 
 
-def _sample(
-    X: np.ndarray, i: int, start: int, n_points: int, lists: BlockLists, metric: str
-) -> int:
+def _sample(X: np.ndarray, chunk: Chunk, lists: BlockLists, metric: str) -> int:
     """Write what k-means sees of a chunk."""
-    places = places_of_sample(n_points)
-    places = places[(places >= start) & (places < start + len(X))] - start
-    write_block(LIST_METRICS[metric][0](X[places]), _file(lists, "sample", i))
+    places = places_of_sample(chunk.n_rows) - chunk.first_row
+    places = places[(places >= 0) & (places < len(X))]
+    write_block(LIST_METRICS[metric][0](X[places]), _file(lists, "sample", chunk.number))
     return len(places)
 
 
@@ -136,7 +134,7 @@ def _grow(b: int, lists: BlockLists, n_chunks: int, n_points: int) -> int:
 
 
 def _near_centers(
-    X: np.ndarray, i: int, start: int, n_points: int, lists: BlockLists, metric: str, centers: Any
+    X: np.ndarray, chunk: Chunk, lists: BlockLists, metric: str, centers: Any
 ) -> None:
     """Write which points of a chunk are nearest to the centers of the parts."""
     points = LIST_METRICS[metric][0](X)
@@ -144,8 +142,8 @@ def _near_centers(
     for place, center in enumerate(LIST_METRICS[metric][0](centers)):
         squares = squared_distances_to(points, "euclidean")(center[np.newaxis])[0]
         nearest = np.sort(np.argpartition(squares, size - 1)[:size])
-        write_block(squares[nearest], _file(lists, f"squares{place}", i))
-        write_block(points[nearest], _file(lists, f"near{place}", i))
+        write_block(squares[nearest], _file(lists, f"squares{place}", chunk.number))
+        write_block(points[nearest], _file(lists, f"near{place}", chunk.number))
 
 
 def _choose(b: int, lists: BlockLists, n_chunks: int, choose: Any) -> int:
@@ -162,14 +160,15 @@ def _choose(b: int, lists: BlockLists, n_chunks: int, choose: Any) -> int:
 
 
 def _assign(
-    X: np.ndarray, i: int, start: int, n_points: int, lists: BlockLists, metric: str, n_probes: int
+    X: np.ndarray, chunk: Chunk, lists: BlockLists, metric: str, n_probes: int
 ) -> np.ndarray:
     """Write a chunk, sorted by list; return how many points each list got."""
     points, tree = LIST_METRICS[metric][0](X), read_tree(lists)
     probes = tree.nearest_lists(points, n_probes)
     order = np.argsort(probes[:, 0], kind="stable")
-    for part, array in zip(PARTS, (points, probes, start + np.arange(len(X))), strict=True):
-        write_block(array[order], _file(lists, f"sorted-{part}", i))
+    rows = chunk.first_row + np.arange(len(X))
+    for part, array in zip(PARTS, (points, probes, rows), strict=True):
+        write_block(array[order], _file(lists, f"sorted-{part}", chunk.number))
     return np.bincount(probes[:, 0], minlength=tree.n_lists)
 
 
@@ -181,12 +180,10 @@ def _gather(b: int, lists: BlockLists, n_chunks: int) -> None:
     last = int(np.searchsorted(list_starts, stop, side="left"))
     found: dict[str, list[np.ndarray]] = {part: [] for part in PARTS}
     for i in range(n_chunks):
-        chunk = {
-            part: np.load(_file(lists, f"sorted-{part}", i), mmap_mode="r") for part in PARTS
-        }
-        rows = slice(*np.searchsorted(chunk["probes"][:, 0], [first, last]))
+        files = {part: np.load(_file(lists, f"sorted-{part}", i), mmap_mode="r") for part in PARTS}
+        rows = slice(*np.searchsorted(files["probes"][:, 0], [first, last]))
         for part in PARTS:
-            found[part].append(chunk[part][rows])
+            found[part].append(files[part][rows])
     arrays = {part: np.concatenate(pieces) for part, pieces in found.items()}
     order = np.argsort(arrays["probes"][:, 0], kind="stable")
     order = order[start - list_starts[first] : stop - list_starts[first]]

@@ -15,12 +15,20 @@ from dask.highlevelgraph import HighLevelGraph
 from distributed import futures_of
 from scipy import sparse
 
-from heatsketch.engines._dask._cluster import Cluster, lazy_array, within_threads
-from heatsketch.engines._dask._halo import Halo, read_matrix, with_halo
+from heatsketch.engines._dask._cluster import (
+    Cluster,
+    delayed,
+    graph_of,
+    lazy_array,
+    within_threads,
+)
+from heatsketch.engines._dask._halo import Halo, Halos, read_matrix, with_halo
+from heatsketch.engines._dask._operator import heat_operator_of
+from heatsketch.engines._dask._pieces import count_pieces
 from heatsketch.row_blocks import RowBlocks
 from heatsketch.row_chunks import by_chunks, multiply_vector
 
-__all__ = ["BlockMatrix", "Halos", "stored_matrix"]
+__all__ = ["BlockMatrix", "stored_matrix"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +77,7 @@ class BlockMatrix(RowBlocks):
                 optimize_graph=False,
             )
             held[key] = futures_of(block)[0]
-        graph = HighLevelGraph({self.name: held}, {self.name: set()})
+        graph = graph_of(self.name, held)
         return BlockMatrix(self.cluster, self.halo, self.dtype, self.name, graph)
 
     # --- the verbs ----------------------------------------------------------------------------
@@ -96,8 +104,7 @@ class BlockMatrix(RowBlocks):
         name = f"result-{self._token(function, arrays)}"
         tasks, inputs = self._tasks(function, arrays)
         layer = {(name, b): task for b, task in enumerate(tasks)}
-        graph = HighLevelGraph.from_collections(name, layer, dependencies=inputs)
-        wanted = [Delayed(key, graph, layer=name) for key in layer]
+        wanted = delayed(name, layer, inputs)
         return self.cluster.journal.answer(name, lambda: self.cluster.run(wanted))
 
     def _token(self, function: Callable[..., Any], arrays: list[da.Array]) -> str:
@@ -150,38 +157,15 @@ class BlockMatrix(RowBlocks):
 
     def heat_operator(self, s: da.Array, stationary: da.Array) -> Any:
         """Return the heat operator with these weights."""
-        from heatsketch.engines._dask._operator import heat_operator_of
-
         return heat_operator_of(self, s, stationary)
 
     def count_pieces(self, eps: float) -> int:
         """Count pieces of each block, then join those that links across blocks join."""
-        from heatsketch.engines._dask._pieces import count_pieces
-
         return count_pieces(self, eps)
 
     def _another(self, name: str, tasks: dict, inputs: list[Any]) -> BlockMatrix:
-        graph = HighLevelGraph.from_collections(name, tasks, dependencies=inputs)
+        graph = graph_of(name, tasks, inputs)
         return BlockMatrix(self.cluster, self.halo, self.dtype, name, graph)
-
-
-class Halos:
-    """The tasks of an exchange, as dask wants to see what others depend on."""
-
-    def __init__(self, graph: HighLevelGraph) -> None:
-        self.graph = graph
-
-    def __dask_graph__(self) -> HighLevelGraph:
-        """Return the tasks."""
-        return self.graph
-
-    def __dask_keys__(self) -> list[Any]:
-        """Return nothing, for nobody wants them all."""
-        return []
-
-    def __dask_layers__(self) -> tuple[str, ...]:
-        """Return the layer of the exchange."""
-        return tuple(name for name in self.graph.layers if name.startswith("halo-"))
 
 
 def stored_matrix(cluster: Cluster, halo: Halo, dtype: Any) -> BlockMatrix:
@@ -189,7 +173,7 @@ def stored_matrix(cluster: Cluster, halo: Halo, dtype: Any) -> BlockMatrix:
     tasks = {
         (halo.name, b): (read_matrix, halo.storage, halo.name, b) for b in range(halo.n_blocks)
     }
-    graph = HighLevelGraph({halo.name: tasks}, {halo.name: set()})
+    graph = graph_of(halo.name, tasks)
     return BlockMatrix(cluster, halo, np.dtype(dtype), halo.name, graph)
 
 

@@ -11,9 +11,8 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from heatsketch.engines._dask._cluster import lazy_array, within_threads
-from heatsketch.engines._dask._halo import with_halo
-from heatsketch.engines._dask._matrix import BlockMatrix, Halos
+from heatsketch.engines._dask._cluster import graph_of, within_threads
+from heatsketch.engines._dask._halo import Halos, with_halo
 from heatsketch.heat_operator import HeatOperator, chunk_sums, stationary_ratio
 from heatsketch.row_blocks import from_each_block
 
@@ -22,7 +21,7 @@ __all__ = ["BlockHeatOperator", "heat_operator_of"]
 STEP = "heat-step"
 
 
-def heat_operator_of(K: BlockMatrix, s: da.Array, stationary: da.Array) -> BlockHeatOperator:
+def heat_operator_of(K: Any, s: da.Array, stationary: da.Array) -> BlockHeatOperator:
     """Return ``A = diag(s) K diag(s)``, with weights and stationary direction on storage."""
     s, stationary = K.cluster.keep(s, stationary)
     sums = np.concatenate(from_each_block(_squared_lengths, stationary))
@@ -42,8 +41,8 @@ class BlockHeatOperator:
     storage first, from where all that follows can be made again.
     """
 
-    matrix: BlockMatrix
-    s: da.Array
+    matrix: Any
+    s: Any
     stationary: da.Array
     squared_length: float
     # How many steps lie between a block and storage.
@@ -144,7 +143,7 @@ class BlockHeatOperator:
             for b in range(n_blocks)
         }
         inputs = [matrix, self.stationary, *before, Halos(exchange)]
-        whole = HighLevelGraph.from_collections(f"{name}-all", tasks, dependencies=inputs)
+        whole = graph_of(f"{name}-all", tasks, inputs)
         y, sums, *totals = (
             _picked(whole, name, place, n_blocks) for place in range(2 + len(terms))
         )
@@ -157,7 +156,7 @@ class BlockHeatOperator:
         return [arrays[0], coefficients, *arrays[1:]]
 
     def _coefficients(self, name: str, tasks: dict, inputs: list, block: da.Array) -> da.Array:
-        graph = HighLevelGraph.from_collections(name, tasks, dependencies=inputs)
+        graph = graph_of(name, tasks, inputs)
         return self._combined(f"{name}-w", name, graph, block.shape[1], block.dtype)
 
     def _combined(self, name: str, layer: str, graph: Any, n_columns: int, dtype: Any) -> da.Array:
@@ -173,11 +172,9 @@ class BlockHeatOperator:
 def _picked(whole: HighLevelGraph, name: str, place: int, n_blocks: int) -> tuple[str, Any]:
     """Return one of the results of tasks: the name of its layer, and the graph with it."""
     layer = name if place == 0 else f"{name}-{place}"
-    tasks = {(layer, b, 0): (_pick, (f"{name}-all", b), place) for b in range(n_blocks)}
+    tasks: Any = {(layer, b, 0): (_pick, (f"{name}-all", b), place) for b in range(n_blocks)}
     layers, dependencies = whole.layers, whole.dependencies
-    graph = HighLevelGraph(
-        {**layers, layer: tasks}, {**dependencies, layer: {f"{name}-all"}}
-    )
+    graph = HighLevelGraph({**layers, layer: tasks}, {**dependencies, layer: {f"{name}-all"}})
     return layer, graph
 
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import dask.array as da
 import numpy as np
 from dask.base import tokenize
-from dask.delayed import Delayed
-from dask.highlevelgraph import HighLevelGraph
 
-from heatsketch.engines._dask._cluster import Cluster, lazy_array
+from heatsketch.engines._dask._cluster import Cluster, delayed, lazy_array
 from heatsketch.engines._dask._storage import Storage, read_block, write_block
 
 __all__ = ["in_order"]
@@ -26,11 +22,9 @@ def in_order(cluster: Cluster, block: da.Array, order: da.Array) -> da.Array:
             (sorting, b): (_sort, (block.name, b, 0), (order.name, b), b, storage, sorting)
             for b in range(n_blocks)
         }
-        graph = HighLevelGraph.from_collections(sorting, tasks, dependencies=[block, order])
-        cluster.run([Delayed(key, graph, layer=sorting) for key in tasks])
+        cluster.run(delayed(sorting, tasks, [block, order]))
         starts = [0, *np.cumsum(chunks[0]).tolist()]
-        taken = storage, sorting, name, starts, block.shape[1], block.dtype
-        cluster.over_blocks(f"take-{name}", n_blocks, _take, *taken)
+        cluster.over_blocks(f"take-{name}", n_blocks, _take, storage, sorting, name, starts)
         for b in range(n_blocks):  # as large as the block itself, and of no more use
             for part in ("block", "rows"):
                 storage.file(sorting, f"{b:06d}.{part}.npy").unlink(missing_ok=True)
@@ -44,11 +38,10 @@ def _sort(block: np.ndarray, rows: np.ndarray, b: int, storage: Storage, name: s
     write_block(rows[places], storage.file(name, f"{b:06d}.rows.npy"))
 
 
-def _take(
-    b: int, storage: Storage, source: str, name: str, starts: list[int], n_columns: int, dtype: Any
-) -> None:
+def _take(b: int, storage: Storage, source: str, name: str, starts: list[int]) -> None:
     start, stop = starts[b : b + 2]
-    given = np.empty((stop - start, n_columns), dtype)
+    like = np.load(storage.file(source, f"{b:06d}.block.npy"), mmap_mode="r")
+    given = np.empty((stop - start, like.shape[1]), like.dtype)
     for c in range(len(starts) - 1):
         rows = np.load(storage.file(source, f"{c:06d}.rows.npy"), mmap_mode="r")
         some = slice(*np.searchsorted(rows, [start, stop]))

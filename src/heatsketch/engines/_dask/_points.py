@@ -9,11 +9,9 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from dask.base import tokenize
-from dask.delayed import Delayed
-from dask.highlevelgraph import HighLevelGraph
 from scipy import sparse
 
-from heatsketch.engines._dask._cluster import Cluster, lazy_array
+from heatsketch.engines._dask._cluster import Cluster, delayed, lazy_array
 from heatsketch.engines._dask._storage import read_block, write_block
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.files import open_table
@@ -41,15 +39,14 @@ def read_points(cluster: Cluster, X: Any) -> Any:
     X = X.rechunk({1: -1})
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     reading = {("digest", i): (_digest, (X.name, i, 0)) for i in range(X.numblocks[0])}
-    graph = HighLevelGraph.from_collections("digest", reading, dependencies=[X])
-    digests = cluster.run([Delayed(key, graph, layer="digest") for key in reading])
+    digests = cluster.run(delayed("digest", reading, [X]))
     name = f"points-{tokenize(digests, X.dtype.str)}"
     tasks = {(name, i, 0): (np.ascontiguousarray, (X.name, i, 0)) for i in range(X.numblocks[0])}
     return lazy_array(name, tasks, [X], X.chunks, X.dtype)
 
 
 def _digest(chunk: np.ndarray) -> str:
-    return sha256(np.ascontiguousarray(chunk)).hexdigest()
+    return sha256(np.ascontiguousarray(chunk).data).hexdigest()
 
 
 def _rows(n_columns: int, dtype: Any, multiple: int = 1) -> int:
@@ -87,7 +84,7 @@ def points_in_files(cluster: Cluster, X: Any) -> da.Array:
             "pass X.toarray(), or use engine='local'."
         )
     digest = sha256(repr((X.shape, X.dtype.str)).encode())
-    digest.update(np.ascontiguousarray(X))
+    digest.update(np.ascontiguousarray(X).data)
     name, rows = f"points-{digest.hexdigest()[:32]}", _rows(X.shape[1], X.dtype)
     starts = range(0, len(X), rows)
     tasks = {}

@@ -114,7 +114,7 @@ class Session(Engine):
     def _vector(self, array: np.ndarray) -> da.Array:
         starts = cut_rows(len(array), self.rows(len(array)))
         digest = sha256(repr((starts, array.dtype.str)).encode())
-        digest.update(np.ascontiguousarray(array))
+        digest.update(np.ascontiguousarray(array).data)
         name = f"vector-{digest.hexdigest()[:32]}"
         tasks = {}
         for b in range(len(starts) - 1):

@@ -20,6 +20,7 @@ from heatsketch.atomic_file import atomic_file, file_errors
 
 __all__ = ["Journal", "Storage", "read_block", "write_block"]
 
+
 def write_block(block: np.ndarray, path: Path) -> None:
     """Write a block, unless somebody has: all who write it write the same."""
     if path.exists():
