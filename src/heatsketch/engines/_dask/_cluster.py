@@ -23,6 +23,7 @@ from heatsketch.exceptions import HeatSketchError
 from heatsketch.threads import at_most
 
 __all__ = [
+    "RETRIES",
     "Chunk",
     "Cluster",
     "connected",
@@ -159,16 +160,27 @@ class Cluster:
     @contextmanager
     def working(self) -> Iterator[None]:
         """Answer here whatever is computed in this block, and remember small answers."""
-        with dask.config.set(scheduler=self._get):
+        with dask.config.set(scheduler=_Answers(self)):
             yield
 
-    def _get(self, graph: Any, keys: Any, **options: Any) -> Any:
+
+class _Answers:
+    """What dask calls to compute something."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def __call__(self, graph: Any, keys: Any, **options: Any) -> Any:
         name = sha256(repr(keys).encode()).hexdigest()[:32]
 
         def ask() -> Any:
-            return self.client.get(graph, keys, retries=RETRIES, **options)
+            return self.cluster.client.get(graph, keys, retries=RETRIES, **options)
 
-        return self.journal.answer(name, ask)
+        return self.cluster.journal.answer(name, ask)
+
+    def __reduce__(self) -> Any:
+        """Stay here: a worker that is started anew takes the settings of this process along."""
+        return str, ()  # which names no scheduler
 
 
 def _keys(array: da.Array) -> list[tuple]:

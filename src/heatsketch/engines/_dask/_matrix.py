@@ -16,6 +16,7 @@ from distributed import futures_of
 from scipy import sparse
 
 from heatsketch.engines._dask._cluster import (
+    RETRIES,
     Cluster,
     delayed,
     graph_of,
@@ -66,18 +67,12 @@ class BlockMatrix(RowBlocks):
 
     @cached_property
     def resident(self) -> BlockMatrix:
-        """The same, in the memory of workers, each block on another as far as there are."""
-        workers = sorted(self.cluster.client.nthreads())
-        held = {}
-        for b, key in enumerate(self.__dask_keys__()):
-            block = self.cluster.client.persist(
-                Delayed(key, self.graph, layer=self.name),
-                workers=[workers[b * len(workers) // self.halo.n_blocks]],
-                allow_other_workers=True,
-                optimize_graph=False,
-            )
-            held[key] = futures_of(block)[0]
-        graph = graph_of(self.name, held)
+        """The same, in the memory of workers."""
+        # Not pinned to workers: those that die would leave tasks that nobody may run.
+        blocks = [Delayed(key, self.graph, layer=self.name) for key in self.__dask_keys__()]
+        held = self.cluster.client.persist(blocks, retries=RETRIES, optimize_graph=False)
+        futures = {block.key: futures_of(block)[0] for block in held}
+        graph = graph_of(self.name, futures)
         return BlockMatrix(self.cluster, self.halo, self.dtype, self.name, graph)
 
     # --- the verbs ----------------------------------------------------------------------------

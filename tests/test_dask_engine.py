@@ -1,0 +1,335 @@
+"""A cluster of real processes: the bits of one machine, whatever dies."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from registry import cloud
+
+from heatsketch import DaskEngine, HeatSketch, neighbor_graph
+from heatsketch.engines._dask._cluster import connected, within_threads
+from heatsketch.exceptions import (
+    DisconnectedGraphWarning,
+    FileError,
+    HeatSketchError,
+    MissingValueError,
+)
+from heatsketch.files import Block, table_writer
+
+PIECE = 4096
+# dask's own threads may warn while a cluster that was shot at shuts down.
+pytestmark = pytest.mark.filterwarnings("default:::distributed", "default:::asyncio")
+
+
+def processes(n_workers):
+    return LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address=None,
+        silence_logs=50,
+    )
+
+
+@pytest.fixture(scope="module")
+def client():
+    with processes(2) as cluster, Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    """Distances between near points, by dtype: more than three blocks of the smallest size."""
+    X = cloud(3 * PIECE + 77)
+    found = {}
+    for dtype in ("float32", "float64"):
+        distances = neighbor_graph(X.astype(dtype), n_neighbors=8)
+        distances.data **= 0.5
+        found[dtype] = distances
+    return found
+
+
+def fit(distances, engine="local", **options):
+    return HeatSketch(8, metric="precomputed", engine=engine, **options).fit(distances)
+
+
+GRID = [
+    ("float32", {"power": 8}, 1),
+    ("float64", {"power": 64}, 2),
+    ("float32", {"power": 64, "epsilon": 0.3}, 4),
+    ("float64", {"power": 1, "random_matrix": "rademacher"}, 4),
+    ("float64", {"power": "auto", "weighting": "random_walk", "stationary": "keep"}, 3),
+]
+
+
+@pytest.mark.parametrize(("dtype", "options", "pieces"), GRID)
+def test_the_embedding_is_the_local_one_bit_for_bit(
+    client, graphs, tmp_path, dtype, options, pieces
+):
+    distances = graphs[dtype]
+    wanted = fit(distances, **options)
+    engine = DaskEngine(client, storage=tmp_path, rows_per_block=pieces * PIECE)
+    model = fit(distances, engine, **options)
+    assert isinstance(model.embedding_, da.Array)
+    assert model.power_ == wanted.power_
+    assert model.n_connected_components_ == wanted.n_connected_components_
+    np.testing.assert_array_equal(model.embedding_.compute(), wanted.embedding_)
+    some = distances[::1000]
+    np.testing.assert_array_equal(model.transform(some), wanted.transform(some))
+
+
+def test_the_bistochastic_embedding_is_the_local_one_bit_for_bit(client, graphs, tmp_path):
+    affinities = graphs["float32"].copy()
+    affinities.data = np.exp(-affinities.data)
+    options = {"affinity": "precomputed", "normalization": "bistochastic", "power": 2}
+    wanted = HeatSketch(8, **options).fit(affinities)
+    engine = DaskEngine(client, storage=tmp_path, rows_per_block=2 * PIECE)
+    model = HeatSketch(8, **options, engine=engine).fit(affinities)
+    np.testing.assert_array_equal(model.embedding_.compute(), wanted.embedding_)
+
+
+def manifold(n_points):
+    t = np.random.default_rng(0).uniform(0, 6, (n_points, 2))
+    return np.column_stack([np.cos(t), np.sin(t), t[:, 0] * t[:, 1]]).astype(np.float32)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_the_graph_of_the_cluster_is_the_local_one(client, tmp_path, metric):
+    X = manifold(60_000)  # enough for lists
+    options = {"power": 4, "n_neighbors": 8, "metric": metric}
+    wanted = HeatSketch(8, **options).fit(X)
+    assert wanted.neighbors_.lists.tree.n_lists > 100
+    engine = DaskEngine(client, storage=tmp_path, rows_per_block=25_000)
+    model = HeatSketch(8, **options, engine=engine).fit(da.from_array(X, chunks=(17_000, 3)))
+    np.testing.assert_array_equal(model.embedding_.compute(), wanted.embedding_)
+    new = X[::3000] + np.float32(0.01)
+    np.testing.assert_array_equal(model.transform(new), wanted.transform(new))
+
+
+def test_points_come_from_wherever_they_are(client, tmp_path):
+    X = manifold(9000)
+    wanted = HeatSketch(4, power=2, n_neighbors=6).fit(X).embedding_
+    for name in ("points.zarr", "points.parquet", "points.npy"):
+        with table_writer(tmp_path / name, list("abcde"), dtype=np.float32) as writer:
+            writer.append(Block(X))
+    given = [X, str(tmp_path / "points.zarr"), tmp_path / "points.parquet", tmp_path / "points.npy"]
+    for points in given:
+        engine = DaskEngine(client, storage=tmp_path / "run")
+        found = HeatSketch(4, power=2, n_neighbors=6, engine=engine).fit(points).embedding_
+        np.testing.assert_array_equal(found.compute(), wanted)
+
+
+# --- what dies ------------------------------------------------------------------------------
+
+
+def runs(client):
+    """Count the tasks that came to an end so far, those that are done again included."""
+    return client.run_on_scheduler(
+        lambda dask_scheduler: sum(
+            prefix.state_counts["memory"] for prefix in dask_scheduler.task_prefixes.values()
+        )
+    )
+
+
+class Killer(threading.Thread):
+    """Kills workers at random moments, when some work has been done since the last kill."""
+
+    def __init__(self, client, n_kills, n_tasks, seed=0):
+        super().__init__(daemon=True)
+        self.client, self.n_kills, self.n_tasks = client, n_kills, n_tasks
+        self.rng, self.kills, self.done = np.random.default_rng(seed), 0, threading.Event()
+
+    def run(self):
+        moments = np.sort(self.rng.uniform(0.05, 0.9, self.n_kills)) * self.n_tasks
+        for moment in moments:
+            while runs(self.client) < moment + self.n_tasks * 0.02 * self.kills:
+                if self.done.wait(0.01):
+                    return
+            os.kill(self._victim(), signal.SIGKILL)
+            self.kills += 1
+
+    def _victim(self):
+        """Return the process of a worker that works: one that is killed while it starts is lost."""
+        while True:
+            alive = set(self.client.nthreads())
+            nannies = self.client.cluster.workers.values()
+            pids = [n.process.pid for n in nannies if n.worker_address in alive]
+            if pids:
+                return int(self.rng.choice(pids))
+            time.sleep(0.05)
+
+
+def test_five_kills_change_no_bit_and_little_is_done_again(graphs, tmp_path):
+    distances = graphs["float32"]
+    options = {"power": 24, "epsilon": 0.3}
+    wanted = fit(distances, **options).embedding_
+    counts = []
+    for n_kills in (0, 5):
+        with processes(2) as cluster, Client(cluster, set_as_default=False) as client:
+            engine = DaskEngine(
+                client,
+                storage=tmp_path / str(n_kills),
+                rows_per_block=PIECE,
+                checkpoint_every=1,
+            )
+            killer = Killer(client, n_kills, counts[0] if counts else 0)
+            killer.start()
+            model = fit(distances, engine, **options)
+            killer.done.set()
+            killer.join()
+            counts.append(runs(client))
+        np.testing.assert_array_equal(model.embedding_.compute(), wanted)
+    assert killer.kills == 5
+    assert counts[1] <= counts[0] * (1 + 5 * 0.05)
+
+
+RESUMED = """
+import sys
+import numpy as np
+from scipy import sparse
+from heatsketch import DaskEngine, HeatSketch
+from distributed import Client, LocalCluster
+
+if __name__ == "__main__":
+    folder = sys.argv[1]
+    parts = (np.load(f"{folder}/{part}.npy") for part in ("data", "indices", "indptr"))
+    distances = sparse.csr_array(tuple(parts))
+    with LocalCluster(n_workers=1, threads_per_worker=1, host="127.0.0.1",
+                      dashboard_address=None, silence_logs=50) as cluster:
+        with Client(cluster) as client:
+            engine = DaskEngine(client, storage=f"{folder}/run", checkpoint_every=4)
+            model = HeatSketch(4, metric="precomputed", power=40, epsilon=0.3, engine=engine)
+            np.save(f"{folder}/embedding.npy", model.fit(distances).embedding_.compute())
+"""
+
+
+def test_a_driver_that_was_killed_goes_on_from_its_last_checkpoint(graphs, tmp_path):
+    distances = graphs["float64"]
+    for part in ("data", "indices", "indptr"):
+        np.save(tmp_path / f"{part}.npy", getattr(distances, part))
+    script = tmp_path / "driver.py"
+    script.write_text(RESUMED)
+    command = [sys.executable, script, tmp_path]
+    driver = subprocess.Popen(command, start_new_session=True)
+    journal = tmp_path / "run" / "journal.jsonl"
+    deadline = time.monotonic() + 90
+    while not journal.exists() or journal.read_text().count("checkpoint") < 2:
+        assert driver.poll() is None, "the driver ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.killpg(driver.pid, signal.SIGKILL)  # and its workers with it
+    driver.wait()
+    before = journal.read_text()
+    subprocess.run(command, check=True, timeout=120)
+    embedding = HeatSketch(4, metric="precomputed", power=40, epsilon=0.3).fit(distances).embedding_
+    np.testing.assert_array_equal(np.load(tmp_path / "embedding.npy"), embedding)
+    first = [line for line in before.splitlines() if '"step"' in line]
+    again = [line for line in journal.read_text()[len(before) :].splitlines() if '"step"' in line]
+    redone = set(first) & set(again)
+    assert len(redone) <= 4  # at most what lies between two checkpoints
+    assert len(first) - len(redone) >= 4
+
+
+# --- manners ----------------------------------------------------------------------------------
+
+
+def test_storage_that_cannot_be_written_is_a_typed_error(client, graphs, tmp_path):
+    place = tmp_path / "file"
+    place.write_text("no folder")
+    with pytest.raises(FileError, match="file"):
+        fit(graphs["float32"], DaskEngine(client, storage=place), power=2)
+
+
+def test_a_scheduler_without_encryption_needs_a_word(tmp_path):
+    with (
+        LocalCluster(
+            n_workers=0, host="0.0.0.0", dashboard_address=None, silence_logs=50
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        assert "127.0.0.1" not in client.scheduler_info()["address"]
+        with pytest.raises(HeatSketchError, match="allow_unencrypted=True"):
+            fit(np.eye(3), DaskEngine(client, storage=tmp_path))
+
+
+def test_a_cluster_of_our_own_listens_to_this_machine_only(tmp_path):
+    with connected(None, allow_unencrypted=False) as client:
+        addresses = [client.scheduler_info()["address"], *client.nthreads()]
+        assert all("127.0.0.1" in address for address in addresses)
+
+
+def test_threads_inside_a_task_are_limited(client):
+    def found():
+        import numpy  # noqa: F401 - whose BLAS it is
+        from threadpoolctl import threadpool_info
+
+        return [library["num_threads"] for library in threadpool_info()]
+
+    assert set(client.submit(within_threads, 1, found).result()) <= {1}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "storage=None"),
+        ({"storage": "s3://bucket/run"}, "storage='s3://bucket/run' is no path"),
+        ({"storage": "a", "rows_per_block": 0}, "rows_per_block=0 must be"),
+        ({"storage": "a", "checkpoint_every": 2.5}, "checkpoint_every=2.5 must be"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, message):
+    with pytest.raises(HeatSketchError, match=message):
+        DaskEngine(**options)
+
+
+def test_what_a_cluster_does_not_do_is_said(client, tmp_path):
+    engine = DaskEngine(client, storage=tmp_path)
+    with pytest.raises(HeatSketchError, match="n_neighbors=None and metric='euclidean'"):
+        HeatSketch(2, engine=engine).fit(cloud(100))
+    with pytest.raises(HeatSketchError, match="n_neighbors=101 is not between"):
+        HeatSketch(2, n_neighbors=101, engine=engine).fit(cloud(100))
+    with pytest.raises(HeatSketchError, match="dense matrix"):
+        HeatSketch(2, affinity="precomputed", engine=engine).fit(np.ones((9, 9)))
+    lazy = da.from_array(cloud(100), chunks=(50, 3))
+    with pytest.raises(HeatSketchError, match="row_ids"):
+        HeatSketch(2, n_neighbors=5, engine=engine).fit(lazy, row_ids=np.arange(100))
+    with pytest.raises(HeatSketchError, match="has shape"):
+        HeatSketch(2, n_neighbors=5, engine=engine).fit(lazy[0])
+
+
+def test_a_number_that_is_none_is_found_on_the_cluster(client, tmp_path):
+    X = cloud(100)
+    X[70, 2] = np.nan
+    lazy = da.from_array(X, chunks=(30, 3))
+    model = HeatSketch(2, n_neighbors=5, engine=DaskEngine(client, storage=tmp_path))
+    with pytest.raises(MissingValueError, match="NaN in row 70, column 2"):
+        model.fit(lazy)
+
+
+def test_warnings_are_those_of_one_machine(client, tmp_path):
+    X = cloud(6000)
+    X[:3000] += 50
+    model = HeatSketch(2, power=2, n_neighbors=5, engine=DaskEngine(client, storage=tmp_path))
+    with pytest.warns(DisconnectedGraphWarning, match="=2 pieces"):
+        model.fit(X)
+
+
+def test_without_dask_there_is_a_hint(tmp_path):
+    code = (
+        "import sys; sys.modules['distributed'] = None; sys.modules['dask'] = None\n"
+        "import importlib.util; real = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda n, *a: None if n in ('dask', 'distributed') "
+        "else real(n, *a)\n"
+        "import heatsketch\n"
+        "try:\n    heatsketch.DaskEngine()\n"
+        "except ImportError as error:\n    print(error)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install "heatsketch[cluster]"' in found.stdout
