@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help install lint test docs pictures bench reproduce clean
+.PHONY: help install lint test docs pictures bench chaos reproduce clean
 
 help: ## list these words
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,6 +27,10 @@ pictures: ## draw those of docs/distances.md; that of the drift needs a wheel, s
 bench: ## measure against peers and limits, in hours, and write docs/benchmarks
 	python -m pip install --group bench
 	for script in small scaling million products powers limits peers eigenpairs epsilon choices isometry page; do python benchmarks/$$script.py; done
+
+chaos: ## kill workers and drivers of clusters by the dozen, in hours, and write docs/benchmarks
+	python benchmarks/chaos.py
+	python benchmarks/cluster.py
 
 reproduce: ## run the paper's experiments in full, and write docs/reproduction.md
 	heatsketch reproduce --out docs

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -36,6 +37,13 @@ def processes(n_workers):
         dashboard_address=None,
         silence_logs=50,
     )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def workers_come_back():
+    """However often they are killed; LocalCluster gives up on those that need 15 seconds."""
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}):
+        yield
 
 
 @pytest.fixture(scope="module")

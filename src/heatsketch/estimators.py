@@ -24,7 +24,7 @@ from heatsketch.heat_operator import HeatOperator
 from heatsketch.heat_trace import FEWEST_COLUMNS, diffuse_until
 from heatsketch.multiscale import multiscale_sketch
 from heatsketch.random_block import gaussian_block, rademacher_block
-from heatsketch.row_blocks import over_rows
+from heatsketch.row_blocks import is_lazy, over_rows
 from heatsketch.sketch import diffuse, diffuse_path
 from heatsketch.spectral import (
     DiffusionCoordinates,
@@ -469,6 +469,10 @@ class DiffusionMap(HeatEmbedding):
         self.engine = engine
 
     def _before_last(self, A: HeatOperator) -> np.ndarray:
+        if is_lazy(A.stationary):
+            raise HeatSketchError(
+                f"engine={self.engine!r} keeps no eigenvectors; use HeatSketch, or engine='local'."
+            )
         self.eigenvalues_, vectors = leading_eigenpairs(A, self.n_components)
         eigenvalue_powers(self.eigenvalues_, self.power)  # a refusal names the power as given
         # One power is left for the last product, since A v = lambda v.

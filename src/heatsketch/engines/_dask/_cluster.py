@@ -199,8 +199,10 @@ def connected(client: Any, *, allow_unencrypted: bool) -> Iterator[Client]:
         local = LocalCluster(
             threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
         )
-        with local, Client(local) as client, _patient(client):
-            yield client
+        # A worker that is killed again before it is back would be given up after 15 seconds.
+        back = dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"})
+        with back, local, Client(local, set_as_default=False) as joined, _patient(joined):
+            yield joined
         return
     if not isinstance(client, Client):
         with Client(client, set_as_default=False) as joined:

@@ -70,8 +70,9 @@ def _probed(lists: BlockLists, probes: np.ndarray) -> tuple[np.ndarray, ...]:
     pieces = [(int(starts[run[0]]), int(starts[run[-1] + 1])) for run in runs]
     points = np.concatenate([lists.rows_between("points", *piece) for piece in pieces])
     places = np.concatenate([np.arange(*piece) for piece in pieces])
-    numbers = np.where(probes >= 0, np.searchsorted(wanted, probes), -1).astype(np.int32)
-    return points, places, np.cumsum([0, *sizes]), numbers
+    numbers = np.full(len(starts), -1, np.int32)  # the last of which is that of -1, too
+    numbers[wanted] = np.arange(len(wanted))
+    return points, places, np.cumsum([0, *sizes]), numbers[probes]
 
 
 def _search(b: int, lists: BlockLists, n_neighbors: int) -> None:

@@ -121,8 +121,8 @@ class BlockMatrix(RowBlocks):
         return tasks, [self, *arrays, *map(Halos, exchanges)]
 
     def keep(self, vector: da.Array) -> da.Array:
-        """Return a vector that reads from storage."""
-        return self.cluster.keep(vector)[0]
+        """Return a vector that workers hold: what it is made of is on storage."""
+        return self.cluster.hold(vector)[0]
 
     def ones(self) -> da.Array:
         """Return a vector of ones."""

@@ -30,6 +30,10 @@ from heatsketch.metrics import LIST_METRICS
 
 __all__ = ["Session", "session"]
 
+# Of a worker's memory, what the rows of a block may take; and what one row takes while a graph of
+# 15 neighbours is symmetrised, or 64 columns step on.
+SHARE, ROW_BYTES = 0.25, 1200
+
 
 @contextmanager
 def session(engine: Any, folder: Path) -> Iterator[Engine]:
@@ -96,7 +100,10 @@ class Session(Engine):
         """Return how many rows a block has."""
         if self.rows_per_block != "auto":
             return self.rows_per_block
-        return -(-n_rows // max(1, len(self.cluster.client.nthreads())))
+        workers = self.cluster.client.scheduler_info()["workers"].values()
+        limits = [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
+        most = int(SHARE * min(limits) / ROW_BYTES) if limits else n_rows
+        return min(-(-n_rows // max(1, len(workers))), most)
 
     def hold(self, array: Any) -> Any:
         """Return a sparse matrix or a vector in blocks on storage."""
