@@ -38,7 +38,7 @@ def processes(n_workers, **options):
         n_workers=n_workers,
         threads_per_worker=1,
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         silence_logs=50,
         **options,
     )

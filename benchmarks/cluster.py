@@ -34,7 +34,7 @@ def local_cluster(n_workers=2, memory_limit=6 * GIB):
         n_workers=n_workers,
         threads_per_worker=1,
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         memory_limit=memory_limit,
     )
 

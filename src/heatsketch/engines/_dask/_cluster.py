@@ -197,7 +197,11 @@ def connected(client: Any, *, allow_unencrypted: bool) -> Iterator[Client]:
     """Give a client: the one given, or that of a cluster of processes on this machine."""
     if client is None:
         local = LocalCluster(
-            threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",  # any port that is free
+            worker_dashboard_address="127.0.0.1:0",
         )
         # A worker that is killed again before it is back would be given up after 15 seconds.
         back = dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"})

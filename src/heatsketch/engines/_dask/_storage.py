@@ -20,6 +20,8 @@ from heatsketch.atomic_file import atomic_file, file_errors
 
 __all__ = ["Journal", "Storage", "read_block", "write_block"]
 
+LARGEST_ANSWER = 2**25  # bytes that are worth a line in the journal
+
 
 def write_block(block: np.ndarray, path: Path) -> None:
     """Write a block, unless somebody has: all who write it write the same."""
@@ -92,9 +94,21 @@ class Journal:
     def answer(self, name: str, ask: Callable[[], Any]) -> Any:
         """Return what was answered before under this name, or ask and remember."""
         if name not in self._answers:
-            self._answers[name] = _encoded(ask())
+            found = ask()
+            if _size(found) > LARGEST_ANSWER:
+                return found
+            self._answers[name] = _encoded(found)
             self.note(answer=name, value=self._answers[name])
         return _decoded(self._answers[name])
+
+
+def _size(value: Any) -> int:
+    """Return the bytes of all arrays in a result."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return value.nbytes
+    if isinstance(value, np.ndarray | tuple | list):
+        return sum(map(_size, value))
+    return 8
 
 
 def _encoded(value: Any) -> Any:
