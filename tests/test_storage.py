@@ -597,6 +597,46 @@ def test_parts_that_do_not_fit_are_refused(name, listed, tmp_path):
         load(tmp_path / "a")
 
 
+def together(*edits):
+    return lambda about, arrays: [edit(about, arrays) for edit in edits]
+
+
+WIDE = say("values", "n_features_in_", 10**6)
+TREE = "neighbors_.lists.tree"
+OTHERS = {
+    "affinities to others": ("sparse affinities", WIDE),
+    "distances to others": (
+        "sparse distances",
+        together(WIDE, say("values", "neighbors_.points", [150, 10**6])),
+    ),
+    "a node beyond": ("lists", put(f"{TREE}.0.starts", 1, 99)),
+    "a node that begins late": ("lists", put(f"{TREE}.0.starts", 0, 1)),
+    "a level less": ("lists", say("values", TREE, 0)),
+    "a level more": ("lists", say("values", TREE, 2)),
+    "a point out of its list": ("lists", put("neighbors_.lists.probes", (0, 0), 1)),
+    "a probe beyond": ("lists", put("neighbors_.lists.probes", (0, -1), 2)),
+    "lists for another metric": (
+        "lists",
+        together(
+            say("values", "neighbors_.metric", "manhattan"),
+            say("parameters", "metric", "manhattan"),
+        ),
+    ),
+    "scales that are none": ("plain", put("epsilon_", 0, 0.0)),
+    "pairs of other points": ("plain", say("values", "heat_operator_.matrix.neighbors", None)),
+    "components of others": ("near isometry", WIDE),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_parts_of_other_models_are_refused_too(name, tmp_path):
+    case, edit = OTHERS[name]
+    fitted(case)[0].save(tmp_path / "a")
+    forge_parts(tmp_path / "a", edit)
+    with pytest.raises(FileFormatError, match="restore it from a copy"):
+        load(tmp_path / "a")
+
+
 @pytest.mark.parametrize("name", WORDS)
 def test_headers_that_make_no_sense_are_refused(name, listed, tmp_path):
     (tmp_path / "a").write_bytes(listed)
