@@ -20,7 +20,7 @@ test: ## tests with coverage, then the examples of the docstrings
 
 nightly: ## what takes too long for every change: bits flipped one by one, and changed files
 	HEATSKETCH_BIT_FLIPS=10000 HEATSKETCH_CHANGED_FILES=20000 \
-	python -m pytest --timeout=3600 tests/test_storage.py -k "every_single_bit or changed_files"
+	python -m pytest --timeout=3600 tests/test_changed_files.py -k "single_bit or our_errors"
 
 docs: ## web pages in docs/_build/html; a warning is an error
 	sphinx-build -W --keep-going -b html docs docs/_build/html
