@@ -11,6 +11,12 @@
          ├─ DegenerateKernelError           most points see only themselves
          ├─ ScalingError                    no bistochastic normalization was reached
          ├─ SpectrumError                   a power that this spectrum does not have
+         ├─ FileError (also an OSError)     a file that the system does not let us read or write
+         │   └─ OutputExistsError (also a FileExistsError)  an output that must not be replaced
+         ├─ FileFormatError                 a file that is not what it should be
+         │   └─ ModelVersionError           a model file from a later heatsketch
+         ├─ NotStorableError                a model that only pickle could keep
+         ├─ TrainingDataError               a model that was saved without its training data
          └─ MemoryBudgetError (also a MemoryError)  would not fit, found before allocating
     UserWarning
      └─ HeatSketchWarning
@@ -34,14 +40,20 @@ __all__ = [
     "DisconnectedGraphWarning",
     "DtypeError",
     "FarPointWarning",
+    "FileError",
+    "FileFormatError",
     "HeatSketchError",
     "HeatSketchWarning",
     "MemoryBudgetError",
     "MissingValueError",
+    "ModelVersionError",
+    "NotStorableError",
+    "OutputExistsError",
     "ScaleError",
     "ScalingError",
     "ScalingFailure",
     "SpectrumError",
+    "TrainingDataError",
     "UnderflowWarning",
     "ZeroDiagonalWarning",
 ]
@@ -77,6 +89,53 @@ class SpectrumError(HeatSketchError):
 
 class MemoryBudgetError(HeatSketchError, MemoryError):
     """A computation that would not fit in memory, refused before it starts."""
+
+
+class FileError(OSError, HeatSketchError):
+    """A file that the system does not let us read or write.
+
+    Made as every ``OSError`` is, ``FileError(errno, message, path)``; the message says it all.
+    """
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+class OutputExistsError(FileError, FileExistsError):
+    """An output that exists already, and must not be replaced unasked."""
+
+
+class FileFormatError(HeatSketchError):
+    """A file that is not what it should be: damaged, hostile, or something else.
+
+    Attributes
+    ----------
+    path : str
+    cause : str
+        What is wrong with it.
+    remedy : str
+    """
+
+    def __init__(self, path: object, cause: str, remedy: str) -> None:
+        super().__init__(str(path), cause, remedy)
+        self.path = str(path)
+        self.cause = cause
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.cause}; {self.remedy}."
+
+
+class ModelVersionError(FileFormatError):
+    """A model file that only a later heatsketch can read."""
+
+
+class NotStorableError(HeatSketchError):
+    """A model with a part that no file but a pickle could keep."""
+
+
+class TrainingDataError(HeatSketchError):
+    """Something asked of a model that was saved without its training data."""
 
 
 class ScalingFailure(StrEnum):

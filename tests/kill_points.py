@@ -1,0 +1,181 @@
+"""Kill a writer at every call to the system that could matter, in real processes; or refuse it.
+
+Two ways, which see different things: a process that kills itself before and after each call of
+Python's functions that write, rename or sync; and strace, where there is one, which kills at the
+calls of whatever library.
+"""
+
+import importlib
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+FUNCTIONS = ("mkdir", "open", "fsync", "close", "replace", "rename", "link", "unlink", "rmdir")
+CALLS = ("mkdir", "write", "fsync", "flock", "link", "rename", "renameat2", "unlinkat", "rmdir")
+HERE = Path(__file__).parent
+
+
+def light_room():
+    """Import the atomic writer without the rest of the house, which takes a second."""
+    package = types.ModuleType("heatsketch")
+    package.__path__ = [str(HERE.parent / "src" / "heatsketch")]
+    sys.modules["heatsketch"] = package
+    return importlib.import_module("heatsketch.atomic_file")
+
+
+def write_file(room, path, data, overwrite):
+    with room.atomic_file(path, overwrite=overwrite) as file:
+        for _ in range(9):
+            file.write(data)
+            file.flush()
+
+
+def write_folder(room, path, data, overwrite):
+    with room.atomic_folder(path, overwrite=overwrite) as folder:
+        (folder / "sub").mkdir()
+        (folder / "sub" / "0").write_bytes(9 * data)
+        (folder / "meta").write_bytes(9 * data)
+
+
+def write_model(room, path, data, overwrite):
+    import numpy as np
+
+    model_file = importlib.import_module("heatsketch.model_file")
+    arrays = {name: np.frombuffer(1000 * data, np.uint8) for name in ("x", "y")}
+    model_file.write_model_file(path, {"word": data.decode()}, arrays, overwrite=overwrite)
+
+
+WRITERS = {"file": write_file, "folder": write_folder, "model": write_model}
+
+
+def kill_self_at(room, point):
+    """Die at the given one of all calls: even numbers before it, odd ones after it."""
+    count = [0]
+
+    def deadly(function):
+        def call(*args, **options):
+            for moment in (0, 1):
+                if count[0] == point:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                count[0] += 1
+                if moment == 0:
+                    result = function(*args, **options)
+            return result
+
+        return call
+
+    for name in FUNCTIONS:
+        setattr(os, name, deadly(getattr(os, name)))
+    room._renameat2 = deadly(room._renameat2)
+    room._Output.write = deadly(io.FileIO.write)
+
+
+def fork_at_every_point(write, room, folder_of):
+    """Run a writer in children that die at one point after the other, until one lives."""
+    for point in range(1000):
+        path = folder_of(point)
+        child = os.fork()
+        if child == 0:
+            kill_self_at(room, point)
+            write(path)
+            os._exit(0)
+        if os.waitpid(child, 0)[1] == 0:
+            return
+    raise AssertionError("a writer with a thousand points?")
+
+
+def prepared(folder, kind, overwrite, room):
+    folder.mkdir()
+    if overwrite:
+        WRITERS[kind](room, folder / "out", b"one", False)
+    return folder / "out"
+
+
+def by_hooks(kind, overwrite, folder):
+    """Return nothing; the folders ``hook 0``, ``hook 1``, ... are what the killed ones left."""
+    code = "import kill_points; kill_points.hooks(*__import__('sys').argv[1:])"
+    arguments = [kind, str(int(overwrite)), str(folder)]
+    subprocess.run([sys.executable, "-c", code, *arguments], check=True, cwd=HERE)
+
+
+def hooks(kind, overwrite, folder):
+    room = light_room()
+    importlib.import_module("heatsketch.model_file")  # before the calls are counted
+    fork_at_every_point(
+        lambda path: WRITERS[kind](room, path, b"two", bool(int(overwrite))),
+        room,
+        lambda point: prepared(Path(folder, f"hook {point}"), kind, int(overwrite), room),
+    )
+
+
+def by_strace(kind, overwrite, folder):
+    """Kill at the first, second, ... of each call, as strace can."""
+    code = (
+        "import sys, kill_points as k; kind, overwrite, path = sys.argv[1:]; "
+        "k.WRITERS[kind](k.light_room(), path, b'two', bool(int(overwrite)))"
+    )
+    for call in CALLS:
+        for when in range(1, 100):
+            place = Path(folder, f"{call} {when}")
+            path = prepared(
+                place, kind, overwrite, importlib.import_module("heatsketch.atomic_file")
+            )
+            inject = f"inject={call}:signal=KILL:when={when}"
+            command = ["strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={call}", "-e", inject]
+            arguments = [kind, str(int(overwrite)), str(path)]
+            ended = subprocess.run(
+                [
+                    *command,
+                    sys.executable,
+                    "-IBc",
+                    f"sys=__import__('sys'); sys.path.insert(0, {str(HERE)!r}); {code}",
+                    *arguments,
+                ],
+                check=False,
+            )
+            if ended.returncode == 0:
+                break
+
+
+def killed_at_every_point(kind, overwrite, folder, *, strace=True):
+    """Give the folders in which writers were killed."""
+    for way in [by_hooks] + [by_strace] * bool(strace and shutil.which("strace")):
+        (folder / way.__name__).mkdir()
+        way(kind, overwrite, folder / way.__name__)
+        yield from sorted((folder / way.__name__).iterdir())
+
+
+def refuse_call(monkeypatch, when, number):
+    """Let one of the calls that write fail; return a list that tells which one did."""
+    from heatsketch import atomic_file as room
+
+    refused, count = [], [0]
+
+    def failing(name, function):
+        def call(*args, **options):
+            count[0] += 1
+            if count[0] == when + 1:
+                refused.append(name)
+                raise OSError(number, os.strerror(number))
+            return function(*args, **options)
+
+        return call
+
+    failing_write = failing("write", io.FileIO.write)
+
+    class Output(room._Output):
+        def write(self, data, /):
+            with room.file_errors(self._path):
+                return failing_write(self, data)
+
+    monkeypatch.setattr(room, "_Output", Output)
+    for name in ("fsync", "replace", "rename", "link", "mkdir"):
+        monkeypatch.setattr(room.os, name, failing(name, getattr(os, name)))
+    monkeypatch.setattr(room, "_renameat2", failing("renameat2", room._renameat2))
+    monkeypatch.setattr(Path, "write_bytes", failing("write_bytes", Path.write_bytes))
+    return refused
