@@ -30,6 +30,10 @@ OF_THE_SYSTEM = {
 LONGEST_CAUSE = 300  # characters: some libraries print the file into their messages
 
 
+class _LibraryNeededError(ImportError):
+    """A library that is not installed: no fault of the file."""
+
+
 @contextmanager
 def reading(path: Path, remedy: str = "check that the file is whole") -> Iterator[None]:
     """Turn every failure of every reader into a FileFormatError with the path and the cause.
@@ -39,7 +43,7 @@ def reading(path: Path, remedy: str = "check that the file is whole") -> Iterato
     """
     try:
         yield
-    except HeatSketchError:
+    except (HeatSketchError, _LibraryNeededError):
         raise
     except OSError as error:
         if error.errno in OF_THE_SYSTEM:
@@ -63,7 +67,7 @@ def needed(library: str, path: Path) -> Any:
         return importlib.import_module(library)
     except ImportError as error:
         name = library.partition(".")[0]
-        raise ImportError(
+        raise _LibraryNeededError(
             f"{path}: files of this kind need {name}; install it with: "
             'pip install "heatsketch[files]".'
         ) from error

@@ -243,8 +243,8 @@ def write_h5ad(
 ) -> Iterator[Callable[[Any, Any, Any], None]]:
     """Write an embedding into obsm as it comes, and ids and labels into obs at the end."""
     h5py = needed("h5py", path)
-    for name in (columns.ids or "", *columns.labels):
-        if "/" in name or name == "_index":
+    for name in (*columns.labels, *([] if columns.ids is None else [columns.ids])):
+        if "/" in name or name in ("", ".", "..", "_index"):
             raise HeatSketchError(f"{path}: {name!r} is no name for a column of obs; rename it.")
     carried_along: list[Block] = []
     n_columns = len(columns.names)

@@ -188,7 +188,9 @@ def write_parquet(
     def schema(carried_kinds: dict[str, str]) -> Any:
         number = str(columns.dtype)
         kinds = {name: ARROW_NAMES[kind] for name, kind in carried_kinds.items()}
-        return arrow.schema([(name, getattr(arrow, kinds.get(name, number))()) for name in order])
+        return arrow.schema(
+            [(name, arrow.type_for_alias(kinds.get(name, number))) for name in order]
+        )
 
     def write(X: np.ndarray, ids: Any, labels: Any) -> None:
         nonlocal writer
