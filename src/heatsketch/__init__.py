@@ -30,6 +30,7 @@ from heatsketch.random_block import gaussian_block, rademacher_block
 from heatsketch.resources import Resources, estimate_resources
 from heatsketch.sketch import sketch, sketch_heat, sketch_path
 from heatsketch.spectral import DiffusionCoordinates, diffusion_coordinates, ritz_pairs
+from heatsketch.storage import load, model_info
 
 __version__ = "0.1.0"
 
@@ -68,7 +69,9 @@ __all__ = [
     "heat_operator",
     "heat_trace",
     "least_distortion_map",
+    "load",
     "local_scales",
+    "model_info",
     "multiscale_sketch",
     "neighbor_graph",
     "rademacher_block",

@@ -104,7 +104,7 @@ class HeatSketch(HeatEmbedding):
     epsilon_estimate_ : EpsilonEstimate
         What it was read from, if it was "auto".
     heat_operator_ : HeatOperator
-        ``A``.
+        ``A``; None in a model that was saved without its training data.
     scaling_ : Scaling
         Its normalization, with the number of sweeps and the residual.
     before_last_ : array of shape (n_samples, n_components)
@@ -204,15 +204,15 @@ class HeatSketch(HeatEmbedding):
         >>> bool((grown.embedding_ == fresh.embedding_).all())
         True
         """
-        check_is_fitted(self)
-        if n_components < self.before_last_.shape[1]:
+        A = self._training_operator("grow")
+        if n_components < self.embedding_.shape[1]:
             raise HeatSketchError(
-                f"n_components={n_components} is less than the {self.before_last_.shape[1]} that "
+                f"n_components={n_components} is less than the {self.embedding_.shape[1]} that "
                 "there are; take the first columns of embedding_, or fit again."
             )
         grown = copy(self)  # so that an interrupt leaves no mixture
         grown.n_components, grown.power = n_components, self.power_
-        grown._embed(self.heat_operator_)
+        grown._embed(A)
         self.__dict__.update(vars(grown), power=self.power)
         return self
 
@@ -229,7 +229,7 @@ class HeatSketch(HeatEmbedding):
         list of arrays of shape (n_samples, n_components)
             In the order of ``powers``.
         """
-        A, G = self._operator_and_block()
+        A, G = self._operator_and_block("path")
         blocks = diffuse_path(A, G, powers=powers)
         return [self._in_given_order(self._finish(block.copy(), A)) for block in blocks]
 
@@ -243,7 +243,7 @@ class HeatSketch(HeatEmbedding):
         array of shape (n_samples, n_components)
             See :func:`multiscale_sketch`.
         """
-        A, G = self._operator_and_block()
+        A, G = self._operator_and_block("multiscale")
         if self.n_connected_components_ > 1:
             raise SpectrumError(
                 f"n_connected_components_={self.n_connected_components_}: heat never flows between "
@@ -325,8 +325,7 @@ class HeatSketch(HeatEmbedding):
         DiffusionCoordinates
             ``coordinates``, ``eigenvalues`` and ``residuals``.
         """
-        check_is_fitted(self)
-        A = self.heat_operator_
+        A = self._training_operator("diffusion_map")
         values, vectors, residuals = ritz_pairs(A, self.before_last_, n_components)
         coordinates = self._weighted(vectors * eigenvalue_powers(values, self.power_), A)
         return DiffusionCoordinates(self._in_given_order(coordinates), values, residuals)
@@ -391,9 +390,9 @@ class HeatSketch(HeatEmbedding):
     def _block(self, A: HeatOperator, k: int) -> np.ndarray:
         return BLOCKS[self.random_matrix](self.row_ids_, k, seed=self.seed_, dtype=A.dtype)
 
-    def _operator_and_block(self) -> tuple[HeatOperator, np.ndarray]:
-        check_is_fitted(self)
-        return self.heat_operator_, self._block(self.heat_operator_, self.n_components)
+    def _operator_and_block(self, task: str) -> tuple[HeatOperator, np.ndarray]:
+        A = self._training_operator(task)
+        return A, self._block(A, self.n_components)
 
 
 class DiffusionMap(HeatEmbedding):

@@ -30,6 +30,7 @@ from heatsketch.affinity import (
     locally_scaled,
     nearest_squares,
 )
+from heatsketch.all_pairs import remembering_points
 from heatsketch.bandwidth import estimate_epsilon, sampled_squares
 from heatsketch.callbacks import CallbackSupportMixin, fit_progress
 from heatsketch.diagnosis import (
@@ -39,12 +40,13 @@ from heatsketch.diagnosis import (
     warn_about_pieces,
     warn_about_zero_diagonal,
 )
-from heatsketch.engines import ENGINES, Engine, resolve_engine
-from heatsketch.exceptions import HeatSketchError
+from heatsketch.engines import ENGINES, Engine, LocalEngine, resolve_engine
+from heatsketch.exceptions import HeatSketchError, TrainingDataError
 from heatsketch.graph import METRICS, count_components
 from heatsketch.heat_operator import HeatOperator, heat_operator, heat_rows
 from heatsketch.normalization import SCALINGS
 from heatsketch.random_block import gaussian_block
+from heatsketch.saved_models import SaveMixin
 from heatsketch.validation import (
     check_affinities,
     check_distances,
@@ -65,7 +67,12 @@ ALL_PAIRS_UP_TO = 5000  # points, unless told otherwise
 
 
 class HeatEmbedding(
-    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
+    SaveMixin,
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+    ABC,
 ):
     """What the two embeddings share: the way from ``X`` to rows of the heat operator."""
 
@@ -125,8 +132,15 @@ class HeatEmbedding(
         del K  # which a heat operator may have no use for
         self.stationary_length_ = A.stationary.dtype.type(np.linalg.norm(A.stationary))
         self._embed(A)
-        self.heat_operator_ = A
+        self.heat_operator_ = self._remembering_points(A)
         return self
+
+    def _remembering_points(self, A: HeatOperator) -> HeatOperator:
+        # Of another engine we do not know how it came to its distances.
+        if self.affinity == "precomputed" or type(resolve_engine(self.engine)) is not LocalEngine:
+            return A
+        scales = self.epsilon_ if self.epsilon == "local" else None
+        return remembering_points(A, self.neighbors_, scales=scales, bandwidth=self._bandwidth)
 
     def _embed(self, A: HeatOperator) -> None:
         self.before_last_ = self._before_last(A)
@@ -180,11 +194,21 @@ class HeatEmbedding(
         -------
         array of shape (n_new, n_components)
         """
-        check_is_fitted(self)
+        self._training_operator("transform")
         X = self._check(X, reset=False)
         step = self._rows_at_a_time()
         starts = range(0, X.shape[0], step)
         return np.concatenate([self._transform_batch(X[i : i + step], i) for i in starts])
+
+    def _training_operator(self, task: str) -> HeatOperator:
+        """Return the heat operator, for a task that cannot do without."""
+        check_is_fitted(self)
+        if self.heat_operator_ is None:
+            raise TrainingDataError(
+                f"{task} needs the training data, without which this model was saved; load one "
+                "that was saved with training_data=True, or fit again."
+            )
+        return self.heat_operator_
 
     def _rows_at_a_time(self) -> int:
         lists = self.affinity == "gaussian" and self.neighbors_.lists is not None
@@ -204,7 +228,7 @@ class HeatEmbedding(
 
     def _check(self, X: Any, *, reset: bool) -> Any:
         X = check_numbers(self, X, reset=reset)
-        dtype = X.dtype if reset else self.before_last_.dtype
+        dtype = X.dtype if reset else self.embedding_.dtype
         if self.affinity == "precomputed":
             check_idle_parameters(self)
             check_affinities(X)
@@ -300,7 +324,7 @@ class HeatEmbedding(
 
     @property
     def _n_features_out(self) -> int:
-        return self.before_last_.shape[1]
+        return self.embedding_.shape[1]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

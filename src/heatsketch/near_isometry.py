@@ -20,13 +20,18 @@ from sklearn.utils.validation import check_is_fitted
 from heatsketch.callbacks import CallbackSupportMixin, fit_progress
 from heatsketch.exceptions import DtypeError
 from heatsketch.least_distortion import least_distortion_map
+from heatsketch.saved_models import SaveMixin
 from heatsketch.validation import check_numbers, check_scale
 
 __all__ = ["NearIsometry"]
 
 
 class NearIsometry(
-    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    SaveMixin,
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     r"""Take wide coordinates to a few, by the linear map that distorts no distance much.
 

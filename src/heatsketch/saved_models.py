@@ -1,0 +1,373 @@
+"""Which parts our models have, and how a model goes to a file and comes back.
+
+The registry is closed: a file names one of our classes, and says nothing of how it is made.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from heatsketch.all_pairs import AllPairs
+from heatsketch.bandwidth import EpsilonEstimate
+from heatsketch.engines import LocalEngine
+from heatsketch.exceptions import FileFormatError, NotStorableError, TrainingDataError
+from heatsketch.graph import LIST_METRICS, METRICS, Neighbors
+from heatsketch.heat_operator import HeatOperator, Scaled
+from heatsketch.heat_trace import HeatTrace
+from heatsketch.model_file import FORMAT_VERSION, REMEDY, read_model_file, write_model_file
+from heatsketch.model_parts import (
+    Array,
+    Choice,
+    Csr,
+    Kept,
+    Names,
+    Part,
+    Record,
+    Refused,
+    Tree,
+    Value,
+    is_permutation,
+    lists_fit,
+)
+from heatsketch.neighbor_lists import NeighborLists
+from heatsketch.normalization import Scaling
+from heatsketch.random_block import STREAM_VERSION
+
+__all__ = ["PARTS", "SaveMixin", "restored"]
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+def _is_csr(value: Any) -> bool:
+    return sparse.issparse(value) and value.format == "csr"
+
+
+def _matrix(shape: str, dtype: str = "F") -> Choice:
+    return Choice(
+        {"dense": (_is_array, Array(shape, dtype)), "sparse": (_is_csr, Csr(shape, dtype))}
+    )
+
+
+def _maybe(is_it: Any, part: Part) -> Choice:
+    return Choice({"none": (_is_none, None), "some": (is_it, part)})
+
+
+def _neighbors_fit(neighbors: Neighbors) -> bool:
+    if neighbors.metric != "precomputed" and neighbors.metric not in METRICS:
+        return False
+    if neighbors.lists is not None and neighbors.metric not in LIST_METRICS:
+        return False
+    return (neighbors.n_neighbors is None) == (neighbors.radii is None) and (
+        neighbors.lists is None or neighbors.n_neighbors is not None
+    )
+
+
+ORDER = Array("n", "int64", is_right=is_permutation)
+LISTS = Record(
+    NeighborLists,
+    {"tree": Tree(), "points": Array("nd"), "order": ORDER, "probes": Array("np", "int32")},
+    lists_fit,
+)
+NEIGHBORS = Record(
+    Neighbors,
+    {
+        "points": _matrix("nd"),
+        "order": ORDER,
+        "metric": Value((str,)),
+        "n_neighbors": Value((int, type(None)), most="n"),
+        "radii": _maybe(_is_array, Array("n", finite=False)),
+        "lists": _maybe(lambda value: isinstance(value, NeighborLists), LISTS),
+    },
+    _neighbors_fit,
+)
+WEIGHTS: dict[str, Part] = {"left": Array("n"), "right": Array("n")}
+ALL_PAIRS = Record(
+    AllPairs,
+    {
+        "neighbors": NEIGHBORS,
+        "scales": _maybe(_is_array, Array("n", "float")),
+        "bandwidth": Value((float,)),
+        "in_tiles": Value((bool,)),
+        **WEIGHTS,
+    },
+)
+HEAT_OPERATOR = Record(
+    HeatOperator,
+    {
+        "matrix": Choice(
+            {
+                "sparse": (_is_csr, Csr("nn")),
+                "all pairs": (lambda value: isinstance(value, AllPairs), ALL_PAIRS),
+                "scaled": (
+                    lambda value: isinstance(value, Scaled),
+                    Record(Scaled, {"K": _matrix("nn"), **WEIGHTS}),
+                ),
+            }
+        ),
+        "s": Array("n", "float64"),
+        "stationary": Array("n"),
+    },
+)
+FEATURES: dict[str, Part] = {
+    "n_features_in_": Value((int,), letter="d"),
+    "feature_names_in_": Names("d"),
+}
+EMBEDDING: dict[str, Part] = {
+    "order_": ORDER,
+    **FEATURES,
+    "embedding_": Array("nk"),
+    "row_ids_": Array("n", "int", is_right=lambda ids: len(np.unique(ids)) == len(ids)),
+    "epsilon_": Choice(
+        {
+            "none": (_is_none, None),
+            "local": (_is_array, Array("n", "float")),
+            "one": (lambda value: isinstance(value, float), Value((float,))),
+        }
+    ),
+    "epsilon_estimate_": Record(
+        EpsilonEstimate,
+        {
+            "epsilon": Value((float,)),
+            "dimension": Value((float,)),
+            "epsilons": Array("g", "float64"),
+            "dimensions": Array("g", "float64"),
+        },
+    ),
+    "n_connected_components_": Value((int,)),
+    "scaling_": Record(
+        Scaling,
+        {
+            "previous": Array("n", "float64"),
+            "current": Array("n", "float64"),
+            "n_iter": Value((int,)),
+            "residual": Value((float,)),
+        },
+    ),
+    "stationary_length_": Value((float,)),
+    "before_last_": Array("nk"),
+    "neighbors_": NEIGHBORS,
+    "heat_operator_": HEAT_OPERATOR,
+}
+PARTS: dict[str, dict[str, Part]] = {
+    "HeatSketch": {
+        **EMBEDDING,
+        "seed_": Value((int,)),
+        "power_": Value((int, float)),
+        "stationary_coefficients_": Array("k"),
+        "heat_trace_": Record(
+            HeatTrace,
+            {
+                "powers": Array("t", "int"),
+                "trace": Array("t", "float", finite=False),
+                "error": Array("t", "float", finite=False),
+                "directions": Array("t", "float", finite=False),
+            },
+        ),
+    },
+    "DiffusionMap": {**EMBEDDING, "eigenvalues_": Array("k", "float")},
+    "NearIsometry": {
+        **FEATURES,
+        "components_": Array("kd"),
+        "log_distortion_": Value((float,)),
+        "n_pairs_": Value((int,)),
+        "is_certified_": Value((bool,)),
+        "converged_": Value((bool,)),
+        "history_": Array("h", "float", finite=False),
+    },
+}
+TRAINING_DATA = ("before_last_", "neighbors_", "heat_operator_")
+# Attributes that only some fits have; neighbors_ is what precomputed affinities have not.
+OPTIONAL = {"feature_names_in_", "epsilon_estimate_", "heat_trace_", "neighbors_"}
+
+
+class SaveMixin:
+    """A model that can be saved."""
+
+    def save(self, path: Any, *, overwrite: bool = False, training_data: bool = True) -> None:
+        """Write the fitted model to a file, from which :func:`heatsketch.load` makes it again.
+
+        The file is there whole or not at all, whatever happens; no bit of it can change
+        unnoticed; and loading it executes nothing. The model that is loaded gives the same
+        numbers, bit for bit.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The extension ``.heatsketch`` is customary.
+        overwrite : bool, default=False
+            Whether a file of that name may be replaced.
+        training_data : bool, default=True
+            Whether training points and heat operator come along. Without them the file is
+            smaller and tells nothing about the points but their embedding; distances and drift
+            work, :meth:`transform` and all that diffuses further do not.
+
+        Raises
+        ------
+        NotStorableError
+            If a parameter is a function, or an object that is none of ours.
+        OutputExistsError, FileError
+            If the file exists already, or the system refuses.
+        """
+        check_is_fitted(self)
+        parts = _parts_of(self)
+        if training_data and getattr(self, "heat_operator_", ...) is None:
+            raise TrainingDataError(
+                "training_data=True, but this model was itself saved without its training data; "
+                "pass training_data=False."
+            )
+        left_out = () if training_data else TRAINING_DATA
+        present = [name for name in parts if hasattr(self, name) and name not in left_out]
+        parameters = {name: _plain(name, value) for name, value in self.get_params().items()}  # type: ignore[attr-defined]
+        kept = Kept()
+        for name in present:
+            parts[name].put(kept, name, getattr(self, name))
+        about = {
+            "class": type(self).__name__,
+            "parameters": parameters,
+            "seed": getattr(self, "seed_", None),
+            "stream_version": STREAM_VERSION,
+            "versions": _versions(),
+            "training_data": training_data,
+            "attributes": present,
+            "values": kept.values,
+        }
+        write_model_file(path, about, kept.arrays, overwrite=overwrite)
+
+
+def _parts_of(model: Any) -> dict[str, Part]:
+    kind = type(model)
+    if kind.__name__ not in PARTS or not kind.__module__.startswith("heatsketch."):
+        raise NotStorableError(
+            f"a {kind.__name__} is none of {sorted(PARTS)}, which are what model files hold; "
+            "use pickle, if all who load it trust you."
+        )
+    return PARTS[kind.__name__]
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return a parameter as JSON has it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if type(value) is LocalEngine:
+        return {"LocalEngine": {key: _plain(key, part) for key, part in asdict(value).items()}}
+    raise NotStorableError(
+        f"{name}={value!r} is code or state of your own, which only pickle could keep; use a "
+        "name, a number or a LocalEngine for it, or pickle, if all who load it trust you."
+    )
+
+
+def _versions() -> dict[str, str]:
+    ours = sys.modules["heatsketch"].__version__  # an import would be a circle
+    others = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")}
+    return {"heatsketch": ours, **others}
+
+
+# --- and back ---------------------------------------------------------------------------------
+
+
+def restored(path: Any, classes: Mapping[str, type]) -> Any:
+    """Return the model that a file holds.
+
+    Parameters
+    ----------
+    path : str or path-like
+    classes : mapping of str to class
+        What may be made.
+    """
+    about, arrays = read_model_file(path)
+    try:
+        kept = Kept(arrays, _typed(about, "values", dict))
+        name = _typed(about, "class", str)
+        if name not in classes:
+            raise Refused(f"it holds a {name!r}, which is none of {sorted(classes)}")
+        model = classes[name](**_parameters(about, classes[name]))
+        _validate(model)
+        _set_parts(model, about, kept)
+        _check_fit(model, kept)
+    except Refused as error:
+        raise FileFormatError(path, str(error), REMEDY) from error
+    return model
+
+
+def _typed(about: Mapping[str, Any], name: str, kind: type) -> Any:
+    if type(about.get(name)) is not kind:
+        raise Refused(f"its {name} is {about.get(name)!r}")
+    return about[name]
+
+
+def _parameters(about: Mapping[str, Any], kind: Any) -> dict[str, Any]:
+    given, known = _typed(about, "parameters", dict), kind._get_param_names()
+    # A later version may have parameters that it knows we do not need.
+    if about["format_version"] <= FORMAT_VERSION and not given.keys() <= set(known):
+        raise Refused(f"its parameters are {sorted(given)}")
+    parameters = {name: value for name, value in given.items() if name in known}
+    if isinstance(parameters.get("engine"), dict):
+        parameters["engine"] = _engine(parameters["engine"])
+    return parameters
+
+
+def _engine(given: dict[str, Any]) -> LocalEngine:
+    options = given.get("LocalEngine")
+    names = {f.name for f in fields(LocalEngine)}
+    if len(given) != 1 or not isinstance(options, dict) or not options.keys() <= names:
+        raise Refused(f"its engine is {given!r}")
+    if not all(type(value) in (int, float, type(None)) for value in options.values()):
+        raise Refused(f"its engine is {given!r}")
+    return LocalEngine(**options)
+
+
+def _validate(model: Any) -> None:
+    try:
+        model._validate_params()
+    except ValueError as error:
+        raise Refused(str(error)) from error
+
+
+def _set_parts(model: Any, about: Mapping[str, Any], kept: Kept) -> None:
+    parts, present = PARTS[type(model).__name__], _typed(about, "attributes", list)
+    training_data = _typed(about, "training_data", bool)
+    left_out = set() if training_data else set(TRAINING_DATA)
+    for name, part in parts.items():
+        if name in present and name not in left_out:
+            setattr(model, name, part.get(kept, name))
+        elif name not in OPTIONAL | left_out:
+            raise Refused(f"there is no {name}")
+    if not training_data and "heat_operator_" in parts:
+        model.heat_operator_ = None
+
+
+def _check_fit(model: Any, kept: Kept) -> None:
+    """Refuse parameters that cannot have led to such a fit."""
+    letters = kept.letters
+    if min(letters["d"], letters["k"]) < 1 or letters["k"] != model.n_components:
+        raise Refused(f"n_components={model.n_components}, with {letters}")
+    if not hasattr(model, "epsilon_"):
+        return
+    gaussian = model.affinity == "gaussian"
+    if (gaussian and model.epsilon == "local") != isinstance(model.epsilon_, np.ndarray):
+        raise Refused(f"epsilon={model.epsilon!r}, with epsilon_={model.epsilon_!r}")
+    if gaussian != (model.epsilon_ is not None and bool(np.all(model.epsilon_ > 0))):
+        raise Refused(f"epsilon={model.epsilon!r}, with epsilon_={model.epsilon_!r}")
+    if not 1 <= getattr(model, "power_", 1) < math.inf:
+        raise Refused(f"power_={model.power_!r}")
+    if model.heat_operator_ is not None and gaussian != hasattr(model, "neighbors_"):
+        raise Refused(f"affinity={model.affinity!r}, and neighbors_ do not fit")
+    if hasattr(model, "neighbors_") and model.neighbors_.metric != model.metric:
+        raise Refused(f"metric={model.metric!r}, with {model.neighbors_.metric!r}")
