@@ -205,7 +205,11 @@ def write_parquet(
     with atomic_file(path, overwrite=overwrite) as file:
 
         def opened(its_schema: Any) -> Any:
-            return parquet.ParquetWriter(file, its_schema, write_page_checksum=True)
+            # A dictionary of numbers that never come again is a waste of time and space.
+            repeated = [field.name for field in its_schema if field.type == arrow.string()]
+            return parquet.ParquetWriter(
+                file, its_schema, write_page_checksum=True, use_dictionary=repeated
+            )
 
         try:
             yield write
