@@ -11,7 +11,7 @@ import tracemalloc
 import warnings
 from functools import partial
 
-import bad_files  # noqa: F401 - which adds its rows to the table
+import bad_models  # noqa: F401 - which adds its rows to the table
 import bad_inputs
 import bad_parameters
 import numpy as np

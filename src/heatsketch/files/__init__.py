@@ -1,0 +1,50 @@
+"""Tables and graphs in files, by their extension; whole outputs or none.
+
+=================  ===========================================  =======  =======  ===============
+extension          what it is                                   blocks   writes   ids and labels
+=================  ===========================================  =======  =======  ===============
+.npy               one array                                    yes      rows     no
+.npz               one array of several                         yes      at once  other arrays
+.csv .tsv (.gz)    text                                         yes      rows     columns, as text
+.parquet           a file, or a folder of files                 yes      rows     columns
+.zarr              a folder of chunks                           yes      rows     other arrays
+.h5ad              X, or a layer or obsm, dense or sparse        yes      rows     obs
+.mtx               Matrix Market, for graphs                    no       no       numbers
+.edges .edgelist   lines ``i j`` or ``i j weight``, for graphs  no       no       nodes
+=================  ===========================================  =======  =======  ===============
+
+"Blocks" says that a table is read without ever being in memory as a whole, and "rows" that it is
+written so. (An array in columns inside ``.npz``, and a CSC matrix inside ``.h5ad``, are the
+exceptions: they have to be turned.) Ids and labels are in memory as a whole, but for ``.csv`` and
+``.parquet``.
+
+Whatever is wrong with a file is a :class:`~heatsketch.exceptions.FileFormatError` with the path,
+the cause and a remedy. Nothing is ever unpickled, and a chunk that is missing is never zeros.
+"""
+
+from __future__ import annotations
+
+from heatsketch.files._graphs import Graph
+from heatsketch.files._open import (
+    GRAPH_EXTENSIONS,
+    TABLE_EXTENSIONS,
+    open_table,
+    read_graph,
+    refuse_same_file,
+    table_writer,
+)
+from heatsketch.files._output import TableWriter
+from heatsketch.files._table import Block, Table
+
+__all__ = [
+    "GRAPH_EXTENSIONS",
+    "TABLE_EXTENSIONS",
+    "Block",
+    "Graph",
+    "Table",
+    "TableWriter",
+    "open_table",
+    "read_graph",
+    "refuse_same_file",
+    "table_writer",
+]

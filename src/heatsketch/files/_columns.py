@@ -1,0 +1,171 @@
+"""Which columns are features, which are carried along, and what numbers become."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from heatsketch.exceptions import FileFormatError
+
+__all__ = [
+    "Wanted",
+    "carried",
+    "check_matrix",
+    "choose_columns",
+    "column_positions",
+    "find_name",
+    "float_dtype",
+    "numbered_names",
+]
+
+NUMBERS = "biuf"  # kinds of dtype: bool, int, uint, float
+
+
+class Wanted(NamedTuple):
+    """What was asked of a file; the arguments of :func:`heatsketch.files.open_table`."""
+
+    columns: tuple[str, ...] | None = None
+    labels: tuple[str, ...] = ()
+    ids: str | None = None
+    key: str | None = None
+    header: bool | None = None
+
+
+def float_dtype(*dtypes: Any) -> np.dtype:
+    """Return float32 where it holds every value of the dtypes exactly, float64 elsewhere.
+
+    Bytes of images, small integers and half precision become float32; so does float32 itself.
+    Integers of 32 and 64 bits become float64, which is exact up to 2**53.
+    """
+    common = np.result_type(np.float32, *dtypes)
+    return np.dtype(np.float32 if common == np.float32 else np.float64)
+
+
+def numbered_names(n_columns: int) -> tuple[str, ...]:
+    """Return scikit-learn's names for columns that have none: x0, x1, ..."""
+    return tuple(f"x{column}" for column in range(n_columns))
+
+
+def check_matrix(path: Path, shape: tuple[int, ...], dtype: Any, name: str = "the array") -> None:
+    """Refuse an array that is not a table of real numbers."""
+    dtype = np.dtype(dtype)
+    if dtype.hasobject:
+        raise FileFormatError(
+            path,
+            f"{name} holds Python objects, which only pickle reads, and a pickle can run anything",
+            "save it as numbers, for instance with X.astype(float)",
+        )
+    if dtype.kind not in NUMBERS or dtype.names is not None:
+        raise FileFormatError(
+            path, f"{name} has dtype {dtype}, which is no real number", "save it as real numbers"
+        )
+    if len(shape) != 2:
+        raise FileFormatError(
+            path,
+            f"{name} has shape {shape}, and a table has two axes, rows and columns",
+            "save it as X.reshape(len(X), -1)",
+        )
+    if min(shape) < 0:
+        raise FileFormatError(path, f"{name} has shape {shape}", "check that the file is whole")
+    if shape[1] == 0:
+        raise FileFormatError(path, f"{name} has no columns", "save at least one")
+
+
+def find_name(path: Path, name: str, known: Collection[str], argument: str) -> str:
+    """Return ``name`` if it is among the known ones, else say which are near it."""
+    if name in known:
+        return name
+    near = get_close_matches(name, known, n=3, cutoff=0.6)
+    by_case = [other for other in known if other.lower() == name.lower()]
+    some = ", ".join(repr(other) for other in list(known)[:8])
+    meant = " or ".join(repr(other) for other in dict.fromkeys(by_case + near))
+    remedy = f"perhaps {meant} is meant" if meant else f"it has {some}"
+    remedy = remedy if len(known) <= 8 or meant else f"{remedy} and {len(known) - 8} more"
+    raise FileFormatError(path, f"{argument}={name!r} is not in it", remedy)
+
+
+def column_positions(
+    path: Path, names: Sequence[str], columns: Sequence[str] | None
+) -> tuple[int, ...] | None:
+    """Return where the wanted columns are; None for all of them."""
+    if columns is None:
+        return None
+    place = {name: position for position, name in enumerate(names)}
+    _refuse_repeated(path, columns, "columns")
+    return tuple(place[find_name(path, name, place, "columns")] for name in columns)
+
+
+def choose_columns(
+    path: Path, names: Sequence[str], numeric: Collection[str], wanted: Wanted
+) -> tuple[str, ...]:
+    """Return the names of the features: those wanted, or all that are not carried along."""
+    _refuse_repeated(path, names, "names of columns")
+    for argument, given in (("labels", wanted.labels), ("ids", (wanted.ids,))):
+        for name in given:
+            if name is not None:
+                find_name(path, name, names, argument)
+    carried_along = {*wanted.labels, wanted.ids}
+    if wanted.columns is not None:
+        _refuse_repeated(path, wanted.columns, "columns")
+        features = tuple(find_name(path, name, names, "columns") for name in wanted.columns)
+    else:
+        features = tuple(name for name in names if name not in carried_along)
+    for name in features:
+        if name not in numeric:
+            raise FileFormatError(
+                path,
+                f"column {name!r} does not hold numbers",
+                f"carry it along with labels=[{name!r}] or ids={name!r}, or name the columns that "
+                "you want with columns=",
+            )
+    if not features:
+        raise FileFormatError(path, "it has no column of numbers", "choose some with columns=")
+    return features
+
+
+def _refuse_repeated(path: Path, names: Sequence[str], what: str) -> None:
+    if len(set(names)) < len(names):
+        seen: set[str] = set()
+        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise FileFormatError(path, f"{what} has {twice!r} twice", "give each a name of its own")
+
+
+def carried(values: Any) -> np.ndarray:
+    """Return ids or labels in one of five dtypes, which every format can keep.
+
+    bool, int64, uint64 (of 64 bits only), float64, and object for text: str, or None where a
+    value is missing. Dates and whatever else there is become text.
+    """
+    array = np.asarray(values)
+    if array.ndim != 1:
+        return array  # which whoever asked will refuse by its shape
+    if array.dtype.kind in "SU" and not isinstance(values, np.ndarray):
+        # numpy's own text ends where a NUL is, and turns numbers among it into text.
+        array = np.array([None, *values], dtype=object)[1:]
+    kind = array.dtype.kind
+    if kind == "b":
+        return array.astype(bool)
+    if kind == "i" or (kind == "u" and array.dtype.itemsize < 8):
+        return array.astype(np.int64)
+    if kind == "u":
+        return array.astype(np.uint64)
+    if kind == "f":
+        return array.astype(np.float64)
+    text = np.empty(len(array), dtype=object)
+    text[:] = [_text(value) for value in array.tolist()]
+    return text
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return value.decode()
+    # NaN, pandas.NA and pandas.NaT are not equal to themselves, or do not say.
+    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
+        return None
+    return str(value)

@@ -1,0 +1,91 @@
+"""One wrapper for whatever goes wrong while a file is read."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from heatsketch.atomic_file import file_errors
+from heatsketch.exceptions import FileFormatError, HeatSketchError, MemoryBudgetError
+from heatsketch.memory import physical_memory
+
+__all__ = ["needed", "reading", "refuse_beyond_memory"]
+
+# Of the system, not of what is in the file: libraries also raise OSError for damaged files.
+OF_THE_SYSTEM = {
+    errno.ENOENT,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ESTALE,
+    errno.EISDIR,
+    errno.ENOTDIR,
+}
+LONGEST_CAUSE = 300  # characters: some libraries print the file into their messages
+
+
+class _LibraryNeededError(ImportError):
+    """A library that is not installed: no fault of the file."""
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn every failure of every reader into a FileFormatError with the path and the cause.
+
+    Parsers of hostile bytes raise almost anything: ``np.load`` alone leaks SyntaxError, TypeError,
+    EOFError and TokenError.
+    """
+    try:
+        yield
+    except (HeatSketchError, _LibraryNeededError):
+        raise
+    except OSError as error:
+        if error.errno in OF_THE_SYSTEM:
+            with file_errors(path, doing="read"):
+                raise
+        raise _format_error(path, error) from error
+    except Exception as error:
+        raise _format_error(path, error) from error
+
+
+def _format_error(path: Path, error: Exception) -> FileFormatError:
+    cause = " ".join(str(error).split()) or "no further words"
+    if len(cause) > LONGEST_CAUSE:
+        cause = f"{cause[:LONGEST_CAUSE]}..."
+    remedy = "check that the file is whole, and what its extension says"
+    if isinstance(error, UnicodeError):
+        remedy = "save it as UTF-8"
+    return FileFormatError(path, f"cannot be read ({type(error).__name__}: {cause})", remedy)
+
+
+def needed(library: str, path: Path) -> Any:
+    """Import an optional library, or say how to install it."""
+    try:
+        return importlib.import_module(library)
+    except ImportError as error:
+        name = library.partition(".")[0]
+        raise _LibraryNeededError(
+            f"{path}: files of this kind need {name}; install it with: "
+            'pip install "heatsketch[files]".'
+        ) from error
+
+
+def refuse_beyond_memory(
+    path: Path,
+    n_bytes: int,
+    what: str,
+    remedy: str = "read it in blocks, or choose some of its columns",
+) -> None:
+    """Refuse to hold what this machine has no memory for, before any of it is allocated."""
+    there = physical_memory()
+    if n_bytes > there:
+        raise MemoryBudgetError(
+            f"{path}: {what} takes {n_bytes / 2**30:.3g} GiB of memory, and this machine has "
+            f"{there / 2**30:.3g}; {remedy}."
+        )

@@ -1,0 +1,227 @@
+"""Graphs: Matrix Market, ``.mtx``, and lists of edges, ``.edges`` or ``.edgelist``.
+
+Either way the graph is undirected: an edge may be listed once or in both directions, but not with
+two different weights.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch.exceptions import FileFormatError
+from heatsketch.files._csv import text_lines
+
+__all__ = ["Graph", "read_edge_list", "read_matrix_market"]
+
+SEPARATORS = re.compile(r"[\s,;]+")
+LAYOUTS = {
+    "coordinate": ("real", "double", "integer", "pattern"),
+    "array": ("real", "double", "integer"),
+}
+LINES_AT_ONCE = 2**16
+INTEGER = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
+
+
+class Graph(NamedTuple):
+    """An undirected graph.
+
+    Attributes
+    ----------
+    affinity : scipy.sparse.csr_array of shape (n_nodes, n_nodes)
+        Symmetric; for ``HeatSketch(affinity="precomputed")``. The diagonal is what the file says,
+        and nothing is added to it.
+    ids : array of shape (n_nodes,)
+        Of the nodes: int64 where all are integers, otherwise str.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from heatsketch.files import read_graph
+    >>> with TemporaryDirectory() as folder:
+    ...     length = Path(folder, "a.edges").write_text("anna bert 2.0")
+    ...     graph = read_graph(Path(folder, "a.edges"))
+    >>> graph.ids.tolist(), graph.affinity.toarray().tolist()
+    (['anna', 'bert'], [[0.0, 2.0], [2.0, 0.0]])
+    """
+
+    affinity: Any
+    ids: Any
+
+
+class _Claims(NamedTuple):
+    """What the first lines of a Matrix Market file say, found to be possible."""
+
+    layout: str
+    field: str
+    symmetry: str
+    n_nodes: int
+    n_stored: int
+
+
+def read_matrix_market(path: Path) -> Graph:
+    """Read a square matrix; its nodes are numbered from 0.
+
+    Not by ``scipy.io.mmread``: some damaged files end its process by a segmentation fault.
+    """
+    with text_lines(path) as lines:
+        claims = _claims(path, lines)
+        n_fields = 1 if claims.layout == "array" else 2 if claims.field == "pattern" else 3
+        numbers = _numbers(path, lines, n_fields)
+    n_nodes = claims.n_nodes
+    if len(numbers) != claims.n_stored:
+        raise FileFormatError(
+            path,
+            f"it claims {claims.n_stored} entries, and has {len(numbers)}",
+            "check that the file is whole",
+        )
+    if claims.layout == "array":
+        # By columns; of a symmetric one, from the diagonal down.
+        columns, rows = np.divmod(np.arange(n_nodes**2), max(n_nodes, 1))
+        pairs = np.stack([rows, columns], axis=1)
+        pairs = pairs if claims.symmetry == "general" else pairs[rows >= columns]
+    else:
+        pairs = _indices(path, numbers[:, :2], n_nodes)
+    weights = np.ones(len(numbers)) if claims.field == "pattern" else numbers[:, -1]
+    return Graph(_undirected(path, pairs, weights, n_nodes), np.arange(n_nodes))
+
+
+def _claims(path: Path, lines: Iterator[str]) -> _Claims:
+    """Hold the sizes in the first lines against the size of the file, before any is allocated."""
+    banner = next(lines, "").lower().split()
+    if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"]:
+        raise FileFormatError(path, "it has no banner of Matrix Market", "check what it is")
+    layout, field, symmetry = banner[2:]
+    known = LAYOUTS.get(layout, ())
+    if field not in known or symmetry not in ("general", "symmetric"):
+        raise FileFormatError(
+            path, f"it is {layout}, {field} and {symmetry}", "write real numbers, symmetric or not"
+        )
+    sizes = next((line for line in lines if line.strip() and not line.startswith("%")), "")
+    n_rows, n_columns, *rest = (int(number) for number in sizes.split())
+    if n_rows != n_columns:
+        raise FileFormatError(
+            path,
+            f"it has {n_rows} rows and {n_columns} columns, and a graph has as many of each",
+            "save points as .npy or .parquet",
+        )
+    whole = n_rows**2 if symmetry == "general" else n_rows * (n_rows + 1) // 2
+    n_stored = whole if layout == "array" else rest[0]
+    size = path.stat().st_size
+    # An entry takes two characters at least; a node without any entry cannot be embedded.
+    if min(n_rows, n_stored) < 0 or 2 * n_stored > size or n_rows > 2 * n_stored:
+        raise FileFormatError(
+            path,
+            f"it claims {n_rows} nodes and {n_stored} entries in {size} bytes",
+            "check that the file is whole, and leave out nodes without edges",
+        )
+    return _Claims(layout, field, symmetry, n_rows, n_stored)
+
+
+def _numbers(path: Path, lines: Iterator[str], n_fields: int) -> np.ndarray:
+    """Return the numbers of all lines, of which each has as many."""
+    pieces = [np.empty((0, n_fields))]
+    while some := list(islice(lines, LINES_AT_ONCE)):
+        rows = [line.split() for line in some if line.strip() and not line.startswith("%")]
+        for fields in rows:
+            if len(fields) != n_fields:
+                raise FileFormatError(
+                    path,
+                    f"one of its lines is {' '.join(fields)[:60]!r}, which has {len(fields)} "
+                    f"numbers, not {n_fields}",
+                    "check that the file is whole",
+                )
+        if rows:
+            pieces.append(np.array(rows, dtype=np.float64))
+    return np.concatenate(pieces)
+
+
+def _indices(path: Path, numbers: np.ndarray, n_nodes: int) -> np.ndarray:
+    """Return pairs of nodes, counted from 0."""
+    good = (numbers >= 1) & (numbers <= n_nodes) & (numbers == np.floor(numbers))
+    if not good.all():
+        value = numbers[~good][0]
+        raise FileFormatError(
+            path,
+            f"{value:.16g} is none of its nodes, which are 1 to {n_nodes}",
+            "check that the file is whole",
+        )
+    return numbers.astype(np.int64) - 1
+
+
+def read_edge_list(path: Path) -> Graph:
+    """Read lines ``i j`` or ``i j weight``; lines that start with # or % are left out."""
+    number_of: dict[str, int] = {}
+    ends, weights = array("q"), array("d")
+    n_fields = None
+    with text_lines(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            text = line.strip()
+            if not text or text[0] in "#%":
+                continue
+            fields = SEPARATORS.split(text)
+            n_fields = n_fields or len(fields)
+            if len(fields) != n_fields or n_fields not in (2, 3):
+                raise FileFormatError(
+                    path,
+                    f"line {number} is {text[:60]!r}, which has {len(fields)} fields",
+                    "write 'i j' or 'i j weight' on all lines",
+                )
+            ends.extend(number_of.setdefault(name, len(number_of)) for name in fields[:2])
+            weights.append(_weight(path, number, fields))
+    if not number_of:
+        raise FileFormatError(path, "it has no edges", "write 'i j' or 'i j weight' on its lines")
+    ids = _node_ids(list(number_of))
+    place = np.argsort(np.argsort(ids, kind="stable"), kind="stable")
+    pairs = place[np.frombuffer(ends, dtype=np.int64)].reshape(-1, 2)
+    affinity = _undirected(path, pairs, np.frombuffer(weights, dtype=np.float64), len(ids))
+    ids = np.sort(ids)
+    return Graph(affinity, ids if ids.dtype.kind == "i" else ids.astype(object))
+
+
+def _weight(path: Path, number: int, fields: list[str]) -> float:
+    try:
+        return float(fields[2]) if len(fields) == 3 else 1.0
+    except ValueError as error:
+        raise FileFormatError(
+            path, f"line {number}: weight {fields[2][:60]!r} is no number", "correct it"
+        ) from error
+
+
+def _node_ids(names: list[str]) -> np.ndarray:
+    """Return integers if the names are just that, without leading zeros, and text otherwise."""
+    if all(INTEGER.fullmatch(name) for name in names):
+        return np.array([int(name) for name in names], dtype=np.int64)
+    return np.array(names, dtype=np.str_)
+
+
+def _undirected(path: Path, pairs: np.ndarray, weights: np.ndarray, n_nodes: int) -> Any:
+    """Return a symmetric matrix with each edge once, whichever way it was listed."""
+    pairs = np.sort(pairs, axis=1)
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    pairs, weights = pairs[order], np.asarray(weights, dtype=np.float64)[order]
+    again = (np.diff(pairs, axis=0) == 0).all(axis=1)
+    differ = again & (weights[1:] != weights[:-1])
+    if differ.any():
+        place = int(np.argmax(differ))
+        raise FileFormatError(
+            path,
+            f"the edge between nodes {pairs[place, 0]} and {pairs[place, 1]} (counted from 0) has "
+            f"the weights {weights[place]:.6g} and {weights[place + 1]:.6g}",
+            "list each edge once, or with the same weight in both directions",
+        )
+    first = np.concatenate([[True], ~again]) if len(pairs) else np.zeros(0, dtype=bool)
+    (low, high), weights = pairs[first].T, weights[first]
+    upper = sparse.csr_array((weights, (low, high)), shape=(n_nodes, n_nodes))
+    affinity = sparse.csr_array(upper + sparse.triu(upper, k=1).T)
+    affinity.eliminate_zeros()
+    affinity.sort_indices()
+    return affinity

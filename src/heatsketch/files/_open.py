@@ -1,0 +1,301 @@
+"""From an extension to a reader or a writer: the only place where extensions are looked up."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from heatsketch.atomic_file import file_errors
+from heatsketch.exceptions import DtypeError, FileFormatError, HeatSketchError
+from heatsketch.files._columns import Wanted
+from heatsketch.files._csv import open_csv, write_csv
+from heatsketch.files._failures import reading
+from heatsketch.files._graphs import Graph, read_edge_list, read_matrix_market
+from heatsketch.files._h5ad import open_h5ad
+from heatsketch.files._h5ad_output import write_h5ad
+from heatsketch.files._npy import open_npy, write_npy
+from heatsketch.files._npz import open_npz, write_npz
+from heatsketch.files._output import Columns, TableWriter
+from heatsketch.files._parquet import open_parquet, write_parquet
+from heatsketch.files._table import Table
+from heatsketch.files._zarr import open_zarr, write_zarr
+
+__all__ = [
+    "GRAPH_EXTENSIONS",
+    "TABLE_EXTENSIONS",
+    "open_table",
+    "read_graph",
+    "refuse_same_file",
+    "table_writer",
+]
+
+
+class _Format(NamedTuple):
+    open: Callable[[Path, Wanted], Table]
+    write: Callable[..., Any]
+    options: frozenset[str]  # of open_table, besides columns, that mean something here
+
+
+TEXT = _Format(open_csv, write_csv, frozenset({"labels", "ids", "header"}))
+ARRAYS = frozenset({"labels", "ids", "key"})
+FORMATS = {
+    ".npy": _Format(open_npy, write_npy, frozenset()),
+    ".npz": _Format(open_npz, write_npz, ARRAYS),
+    ".csv": TEXT,
+    ".csv.gz": TEXT,
+    ".tsv": TEXT,
+    ".tsv.gz": TEXT,
+    ".parquet": _Format(open_parquet, write_parquet, frozenset({"labels", "ids"})),
+    ".zarr": _Format(open_zarr, write_zarr, ARRAYS),
+    ".h5ad": _Format(open_h5ad, write_h5ad, ARRAYS),
+}
+GRAPHS = {".mtx": read_matrix_market, ".edges": read_edge_list, ".edgelist": read_edge_list}
+TABLE_EXTENSIONS = tuple(FORMATS)
+GRAPH_EXTENSIONS = tuple(GRAPHS)
+
+
+def open_table(
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    labels: Sequence[str] = (),
+    ids: str | None = None,
+    key: str | None = None,
+    header: bool | None = None,
+) -> Table:
+    r"""Look at a file of rows, and get ready to read it.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file or folder with one of the extensions of :data:`TABLE_EXTENSIONS`.
+    columns : sequence of str or None, default=None
+        The features, by name and in this order; None for all columns that are neither labels nor
+        ids, which must all hold numbers. Columns without names are x0, x1, ...
+    labels : sequence of str, default=()
+        Columns to carry along.
+    ids : str or None, default=None
+        The column that names the rows. A file ``.h5ad`` has names of its own without it.
+    key : str or None, default=None
+        Which array of a file ``.npz`` or ``.zarr``, which layer or entry of obsm of a file
+        ``.h5ad``; needed only if there are several.
+    header : bool or None, default=None
+        Whether the first line of text is names. None takes it to be, unless it could be numbers,
+        in which case you have to say.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    FileFormatError
+        If it is not what it should be, or lacks a column that was asked for.
+    FileError
+        If the system does not let us read it.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from heatsketch.files import open_table
+    >>> with TemporaryDirectory() as folder:
+    ...     length = Path(folder, "a.csv").write_text("who,x,y,kind\nanna,1,2,a\nbert,3,4,b")
+    ...     table = open_table(Path(folder, "a.csv"), ids="who", labels=["kind"])
+    ...     X, ids, carried = table.read()
+    >>> table.names, X.tolist(), ids.tolist(), carried["kind"].tolist()
+    (('x', 'y'), [[1.0, 2.0], [3.0, 4.0]], ['anna', 'bert'], ['a', 'b'])
+    """
+    path = Path(path)
+    form = FORMATS[_extension(path, FORMATS, "a table")]
+    wanted = Wanted(
+        None if columns is None else _names("columns", columns),
+        _names("labels", labels),
+        ids,
+        key,
+        header,
+    )
+    for option in ("labels", "ids", "key", "header"):
+        value = getattr(wanted, option)
+        if option not in form.options and value not in (None, ()):
+            fitting = ", ".join(name for name, other in FORMATS.items() if option in other.options)
+            raise FileFormatError(
+                path, f"{option}={value!r} means nothing here", f"it is for {fitting}; leave it out"
+            )
+    _check_readable(path)
+    with reading(path):
+        return form.open(path, wanted)
+
+
+def read_graph(path: str | os.PathLike[str]) -> Graph:
+    r"""Read a graph as a symmetric matrix of affinities, with the ids of its nodes.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file with one of the extensions of :data:`GRAPH_EXTENSIONS`. Of an edge that is listed in
+        both directions the weights must agree; edges without weights weigh 1.
+
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from heatsketch.files import read_graph
+    >>> with TemporaryDirectory() as folder:
+    ...     length = Path(folder, "a.edges").write_text("# a path\n7 8\n8 9")
+    ...     affinity, ids = read_graph(Path(folder, "a.edges"))
+    >>> ids.tolist(), affinity.nnz
+    ([7, 8, 9], 4)
+    """
+    path = Path(path)
+    extension = _extension(path, GRAPHS, "a graph")
+    _check_readable(path)
+    with reading(path):
+        return GRAPHS[extension](path)
+
+
+@contextmanager
+def table_writer(
+    path: str | os.PathLike[str],
+    names: Sequence[str],
+    *,
+    dtype: Any = np.float64,
+    ids: str | None = None,
+    labels: Sequence[str] = (),
+    overwrite: bool = False,
+) -> Iterator[TableWriter]:
+    """Write a file of rows, block by block, that appears when it is complete, or never.
+
+    Parameters
+    ----------
+    path : str or path-like
+        With one of the extensions of :data:`TABLE_EXTENSIONS`.
+    names : sequence of str
+        Of the columns of numbers. ``.npy`` and ``.h5ad`` (in obsm) keep only how many there are.
+    dtype : float32 or float64, default=float64
+        Of the numbers.
+    ids : str or None, default=None
+        Name of the column of ids, if blocks have ids.
+    labels : sequence of str, default=()
+        Names of the labels that all blocks have.
+    overwrite : bool, default=False
+        Whether an output of that name may be replaced.
+
+    Yields
+    ------
+    TableWriter
+        Whose ``append`` takes a :class:`Block`.
+
+    Raises
+    ------
+    OutputExistsError, FileError
+        As for :func:`heatsketch.atomic_file.atomic_file`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from heatsketch.files import Block, open_table, table_writer
+    >>> with TemporaryDirectory() as folder:
+    ...     with table_writer(Path(folder, "a.csv"), ["x", "y"], ids="who") as writer:
+    ...         writer.append(Block(np.eye(2), ids=["anna", "bert"]))
+    ...     print(Path(folder, "a.csv").read_text())
+    who,x,y
+    anna,1.0,0.0
+    bert,0.0,1.0
+    <BLANKLINE>
+    """
+    path = Path(path)
+    extension = _extension(path, FORMATS, "a table")
+    form = FORMATS[extension]
+    columns = Columns(_names("names", names), np.dtype(dtype), ids, _names("labels", labels))
+    if columns.dtype not in (np.float32, np.float64) or not columns.dtype.isnative:
+        raise DtypeError(f"dtype={dtype!r} of {path} must be float32 or float64; use one of them.")
+    if not columns.names:
+        raise HeatSketchError(f"names={names!r} of {path} is empty; give a name to each column.")
+    if "ids" not in form.options and (ids is not None or columns.labels):
+        raise HeatSketchError(
+            f"{path}: {extension} holds numbers only, but ids={ids!r} and "
+            f"labels={list(columns.labels)}; leave them out, or write .parquet."
+        )
+    all_names = [*columns.names, *columns.labels, *([] if ids is None else [ids])]
+    if len(set(all_names)) < len(all_names):
+        raise HeatSketchError(
+            f"{path}: ids={ids!r}, names and labels={list(columns.labels)} must all differ; rename "
+            "those that are the same."
+        )
+    with form.write(path, columns, overwrite) as write:
+        yield TableWriter(path, columns, write)
+
+
+def refuse_same_file(
+    inputs: Iterable[str | os.PathLike[str]], output: str | os.PathLike[str]
+) -> None:
+    """Refuse to write where something is read, whatever name or link it goes by.
+
+    Parameters
+    ----------
+    inputs : iterable of str or path-like
+        Files and folders that are read.
+    output : str or path-like
+        Must be none of them, nor in one of them, nor hold one of them.
+
+    Examples
+    --------
+    >>> from heatsketch.files import refuse_same_file
+    >>> refuse_same_file(["/tmp"], "/tmp/../tmp")
+    Traceback (most recent call last):
+    heatsketch.exceptions.HeatSketchError: output=/tmp/../tmp is also the input /tmp; use another...
+    """
+    output = Path(output)
+    for given in map(Path, inputs):
+        one, other = Path(os.path.realpath(given)), Path(os.path.realpath(output))
+        same = given.exists() and output.exists() and os.path.samefile(given, output)
+        if same or one == other or one in other.parents or other in one.parents:
+            raise HeatSketchError(
+                f"output={output} is also the input {given}; use another path for one of them."
+            )
+
+
+def _extension(path: Path, known: dict[str, Any], what: str) -> str:
+    """Return the extension by which ``path`` is read, in lower case."""
+    name = path.name.lower()
+    for extension in sorted(known, key=len, reverse=True):
+        if name.endswith(extension) and name != extension:
+            return extension
+    if ".parquet" in known and path.is_dir() and any(path.glob("*.parquet")):
+        return ".parquet"  # a folder as most tools write it, whatever its name
+    other = [*GRAPHS] if known is FORMATS else [*FORMATS]
+    other_kind = "graphs" if known is FORMATS else "tables"
+    also = f" ({', '.join(other)} hold {other_kind})"
+    raise FileFormatError(
+        path,
+        f"extension {path.suffix!r} is not that of {what}",
+        f"use one of {', '.join(known)}{also}",
+    )
+
+
+def _check_readable(path: Path) -> None:
+    with file_errors(path, doing="read"):
+        if path.is_dir():
+            os.listdir(path)
+            return
+        with path.open("rb") as file:
+            if not os.fstat(file.fileno()).st_size:
+                raise FileFormatError(path, "it is empty", "check that it was written")
+
+
+def _names(argument: str, names: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise HeatSketchError(f"{argument}={names!r} must be several names; give a list of str.")
+    return tuple(names)

@@ -1,0 +1,143 @@
+"""Whatever a file holds: a typed error with the path, or the truth; never zeros, never code."""
+
+import json
+import re
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bad_files import BAD_FILES, BAD_GRAPHS
+
+from heatsketch.exceptions import FileFormatError, HeatSketchError
+from heatsketch.files import Block, open_table, read_graph, table_writer
+
+RUN = Path("/tmp/heatsketch-was-run")
+
+
+@pytest.mark.parametrize("case", [*BAD_FILES, *BAD_GRAPHS])
+def test_a_bad_file_is_a_typed_error_with_its_path(tmp_path, case):
+    name, write, options = (BAD_FILES | BAD_GRAPHS)[case]
+    path = tmp_path / name
+    write(path)
+    start = time.perf_counter()
+    with pytest.raises(HeatSketchError, match=re.escape(str(path))) as caught:
+        if case in BAD_GRAPHS:
+            read_graph(path)
+        else:
+            open_table(path, **options).read()
+    assert time.perf_counter() - start < 10
+    assert str(caught.value).endswith(".")
+    assert ";" in str(caught.value)  # and a remedy follows
+    assert not RUN.exists()
+
+
+def test_there_are_enough_bad_files():
+    assert len(BAD_FILES) + len(BAD_GRAPHS) >= 100
+
+
+# --- every byte that we wrote -----------------------------------------------------------------
+
+
+def ours(path):
+    """Several chunks, pages or row groups, with ids and labels."""
+    X = np.random.default_rng(0).standard_normal((300, 4000)).astype(np.float32)
+    X[:262] = 0  # chunks of zeros are written, too
+    with table_writer(
+        path, [f"x{i}" for i in range(4000)], dtype="f4", ids="who", labels=["kind"]
+    ) as writer:
+        names = [f"r{i}" for i in range(300)]
+        writer.append(Block(X, names, {"kind": np.arange(300)}))
+    return X
+
+
+def opened(path):
+    return open_table(path, ids="who", labels=["kind"])
+
+
+def test_no_part_of_a_zarr_folder_may_be_missing_or_changed(tmp_path):
+    X = ours(tmp_path / "a.zarr")
+    np.testing.assert_array_equal(opened(tmp_path / "a.zarr").read().X, X)
+    files = [file for file in sorted((tmp_path / "a.zarr").rglob("*")) if file.is_file()]
+    assert sum(file.parent.parent.name == "c" for file in files) == 2  # chunks of X
+    for file in files:
+        whole = file.read_bytes()
+        file.unlink()
+        with pytest.raises(FileFormatError):
+            opened(tmp_path / "a.zarr").read()
+        if file.name != "heatsketch-manifest.json":
+            for place in (0, len(whole) // 2, len(whole) - 1):
+                file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+                with pytest.raises(FileFormatError):
+                    opened(tmp_path / "a.zarr").read()
+        file.write_bytes(whole)
+    np.testing.assert_array_equal(opened(tmp_path / "a.zarr").read().X, X)
+
+
+def test_chunks_of_a_zarr_folder_may_not_change_places(tmp_path):
+    ours(tmp_path / "a.zarr")
+    chunks = tmp_path / "a.zarr" / "X" / "c"
+    shutil.copy(chunks / "0" / "0", chunks / "1" / "0")
+    with pytest.raises(FileFormatError, match=r"'X/c/1/0' is not as it was written \(SHA-256\)"):
+        opened(tmp_path / "a.zarr").read()
+
+
+def test_a_zarr_folder_is_complete_or_not_read(tmp_path):
+    ours(tmp_path / "a.zarr")
+    place = tmp_path / "a.zarr" / "X" / "heatsketch-manifest.json"
+    manifest = json.loads(place.read_bytes())
+    for change in ({"complete": False}, {"format": 2}, {"files": {}}, {"files": []}):
+        place.write_text(json.dumps(manifest | change))
+        with pytest.raises(FileFormatError):
+            opened(tmp_path / "a.zarr").read()
+    place.write_text("{}")
+    with pytest.raises(FileFormatError, match="cannot be read"):
+        opened(tmp_path / "a.zarr")
+
+
+@pytest.mark.parametrize("extension", [".parquet", ".npz", ".csv.gz", ".h5ad"])
+def test_a_changed_bit_is_an_error_or_does_not_matter(tmp_path, extension):
+    """Formats with checksums: whatever reads without an error reads the same numbers."""
+    path = tmp_path / f"a{extension}"
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 5)).astype(np.float32)
+    with table_writer(path, list("abcde"), dtype="f4") as writer:
+        writer.append(Block(X))
+    options = {"key": "X_heatsketch"} if extension == ".h5ad" else {}
+    whole = path.read_bytes()
+    n_noticed = 0
+    for bit in rng.integers(0, 8 * len(whole), 150):
+        data = bytearray(whole)
+        data[bit // 8] ^= 1 << (bit % 8)
+        path.write_bytes(data)
+        try:
+            found = open_table(path, **options).read().X
+        except (FileFormatError, MemoryError):
+            n_noticed += 1
+        else:
+            np.testing.assert_array_equal(found, X)
+    assert n_noticed > 0
+
+
+@pytest.mark.parametrize("extension", [".npy", ".csv", ".parquet", ".zarr", ".h5ad", ".npz"])
+def test_damage_of_any_kind_is_a_typed_error(tmp_path, extension):
+    path = tmp_path / f"a{extension}"
+    with table_writer(path, ["x", "y"]) as writer:
+        writer.append(Block(np.arange(40.0).reshape(20, 2)))
+    options = {"key": "X_heatsketch"} if extension == ".h5ad" else {}
+    rng = np.random.default_rng(1)
+    files = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
+    wholes = [file.read_bytes() for file in files]
+    for _ in range(100):
+        which = rng.integers(len(files))
+        data = bytearray(wholes[which])
+        start, n_bytes = rng.integers(len(data)), rng.integers(1, 9)
+        damage = [b"", rng.bytes(n_bytes), b"\xff" * n_bytes, bytes(n_bytes)][rng.integers(4)]
+        data[start : start + rng.integers(0, 9)] = damage
+        files[which].write_bytes(data)
+        try:
+            open_table(path, **options).read()
+        except HeatSketchError as error:
+            assert str(path) in str(error)
+        files[which].write_bytes(wholes[which])

@@ -1,0 +1,369 @@
+"""Files of rows: what goes in comes out, whoever wrote it and whoever reads it."""
+
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import anndata
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+
+from heatsketch.exceptions import FileFormatError
+from heatsketch.files import (
+    TABLE_EXTENSIONS,
+    Block,
+    open_table,
+    read_graph,
+    table_writer,
+)
+
+IS_TEXT = {".csv", ".csv.gz", ".tsv", ".tsv.gz"}
+EMBEDDING = {".h5ad": {"key": "X_heatsketch"}}
+HEADER = {extension: {"header": True} for extension in IS_TEXT}
+
+text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+STORED_BECOMES = (
+    "f4 f4, f8 f8, >f4 f4, >i4 f8, f2 f4, u1 f4, ? f4, i2 f4, u2 f4, i4 f8, i8 f8, g f8"
+)
+kinds = {
+    "text": text,
+    "gaps": st.none() | text,
+    "int": st.integers(-(2**63), 2**63 - 1),
+    "uint": st.integers(0, 2**64 - 1),
+    "bool": st.booleans(),
+    "float": st.floats(),
+}
+dtypes = {"int": np.int64, "uint": np.uint64, "bool": bool, "float": float}
+
+
+@st.composite
+def tables(draw):
+    """Rows of numbers with names, ids and labels, and how to cut them into blocks."""
+    n_rows, n_columns = draw(st.integers(0, 7)), draw(st.integers(1, 4))
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    X = draw(hnp.arrays(dtype, (n_rows, n_columns), elements=st.floats(width=32)))
+    safe = text.map(lambda name: name.replace("/", "|")).filter(
+        lambda name: name not in ("X", "names", "_index", "", ".", "..")
+    )
+    names = draw(st.lists(safe, min_size=n_columns + 3, max_size=n_columns + 3, unique=True))
+
+    def column(kind):
+        values = draw(st.lists(kinds[kind], min_size=n_rows, max_size=n_rows))
+        return np.array([None, *values], dtype=object)[1:].astype(dtypes.get(kind, object))
+
+    ids = column(draw(st.sampled_from(["text", "int", "uint"])))
+    labels = {name: column(draw(st.sampled_from(list(kinds)))) for name in names[n_columns + 1 :]}
+    return X, names[:n_columns], names[n_columns], ids, labels
+
+
+def written(folder, extension, table, rows):
+    X, names, id_name, ids, labels = table
+    path = Path(folder, f"tàble{extension}")
+    announced = {} if extension == ".npy" else {"ids": id_name, "labels": list(labels)}
+    with table_writer(path, names, dtype=X.dtype, **announced) as writer:
+        for start in range(0, len(X), rows):
+            part = slice(start, start + rows)
+            carried = {name: values[part] for name, values in labels.items()}
+            writer.append(Block(X[part], ids[part], carried) if announced else Block(X[part]))
+    return path
+
+
+def as_kept(values, extension, *, in_text=False):
+    """What a format makes of ids or labels."""
+    if len(values) == 0:
+        return []
+    if extension in IS_TEXT:
+        return ["" if value is None else str(value) for value in values.tolist()]
+    if in_text:
+        return [str(value) for value in values]
+    if extension in (".npz", ".zarr"):
+        return ["" if value is None else value for value in values.tolist()]
+    return values.tolist()
+
+
+@pytest.mark.parametrize("extension", TABLE_EXTENSIONS)
+@settings(max_examples=30)
+@given(table=tables(), rows_out=st.integers(1, 8), rows_in=st.integers(1, 8))
+def test_what_is_written_is_read(extension, table, rows_out, rows_in):
+    X, names, id_name, ids, labels = table
+    with TemporaryDirectory() as folder:
+        path = written(folder, extension, table, rows_out)
+        options = EMBEDDING.get(extension, {}) | HEADER.get(extension, {})
+        if extension != ".npy":
+            options |= {"labels": list(labels)}
+            options |= {} if extension == ".h5ad" else {"ids": id_name}
+        found = open_table(path, **options)
+        whole, blocks = found.read(), list(found.blocks(rows_in))
+    assert found.n_rows == len(X)
+    if extension not in (".npy", ".h5ad"):
+        assert found.names == tuple(names)
+    assert found.dtype == (np.float64 if extension in IS_TEXT else X.dtype)
+    assert whole.X.dtype == found.dtype
+    np.testing.assert_array_equal(whole.X, X)
+    assert all(len(block.X) <= rows_in for block in blocks)
+    np.testing.assert_array_equal(np.concatenate([whole.X[:0], *(b.X for b in blocks)]), X)
+    if extension != ".npy":
+        kept = as_kept(ids, extension, in_text=extension == ".h5ad")
+        assert whole.ids.tolist() == kept
+        assert [name for block in blocks for name in block.ids.tolist()] == kept
+        for name, values in labels.items():
+            assert repr(whole.labels[name].tolist()) == repr(as_kept(values, extension))
+
+
+# --- others read ours ----------------------------------------
+
+
+@pytest.fixture
+def example(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 3)).astype(np.float32)
+    ids = np.array([f"row {i}" for i in range(50)], dtype=object)
+    labels = {"kind": np.array(["a", "b"] * 25, dtype=object), "age": np.arange(50)}
+
+    def write(extension):
+        return written(tmp_path, extension, (X, ["x", "y", "z"], "who", ids, labels), 20)
+
+    return X, ids, labels, write
+
+
+def test_numpy_reads_ours(example):
+    X, ids, labels, write = example
+    np.testing.assert_array_equal(np.load(write(".npy"), mmap_mode="r"), X)
+    with np.load(write(".npz")) as archive:
+        np.testing.assert_array_equal(archive["X"], X)
+        assert archive["names"].tolist() == ["x", "y", "z"]
+        assert archive["who"].tolist() == ids.tolist()
+        assert archive["age"].tolist() == labels["age"].tolist()
+
+
+@pytest.mark.parametrize("extension", [".csv", ".tsv.gz", ".parquet"])
+def test_pandas_reads_ours(example, extension):
+    X, ids, labels, write = example
+    path = write(extension)
+    if extension == ".parquet":
+        frame = pd.read_parquet(path)
+    else:
+        separator = "," if extension == ".csv" else "\t"
+        frame = pd.read_csv(path, sep=separator, float_precision="round_trip")
+    assert list(frame) == ["who", "x", "y", "z", "kind", "age"]
+    np.testing.assert_array_equal(frame[["x", "y", "z"]].to_numpy(), X)
+    assert frame["who"].tolist() == ids.tolist()
+    assert frame["age"].tolist() == labels["age"].tolist()
+
+
+def test_zarr_reads_ours(example):
+    X, ids, _, write = example
+    root = zarr.open_group(write(".zarr"), mode="r")
+    np.testing.assert_array_equal(root["X"][:], X)
+    kept = root.attrs["heatsketch"]["columns"]
+    assert root[kept["who"]][:].tolist() == ids.tolist()
+    assert sorted(name for name, _ in root.arrays()) == sorted(["X", *kept.values()])
+
+
+def test_anndata_reads_ours(example):
+    X, ids, labels, write = example
+    cells = anndata.read_h5ad(write(".h5ad"))
+    np.testing.assert_array_equal(cells.obsm["X_heatsketch"], X)
+    assert cells.obs_names.tolist() == ids.tolist()
+    assert cells.obs["kind"].tolist() == labels["kind"].tolist()
+    assert cells.obs["age"].tolist() == labels["age"].tolist()
+
+
+# --- we read those of others ----------------------------------------
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize(
+    ("stored", "becomes"),
+    [tuple(pair.split()) for pair in STORED_BECOMES.split(", ")],
+)
+def test_numbers_become_the_smallest_float_that_holds_them(tmp_path, stored, becomes, order):
+    X = np.asarray(np.arange(21).reshape(7, 3) % 2, dtype=stored, order=order)
+    np.save(tmp_path / "a.npy", X)
+    np.savez(tmp_path / "a.npz", X)
+    np.savez_compressed(tmp_path / "b.npz", X, y=np.arange(7))
+    for name in ("a.npy", "a.npz", "b.npz"):
+        table = open_table(tmp_path / name, columns=["x2", "x0"])
+        X_read = np.concatenate([block.X for block in table.blocks(2)])
+        assert X_read.dtype == table.dtype == np.dtype(becomes)
+        assert X_read.flags.c_contiguous
+        np.testing.assert_array_equal(X_read, X[:, [2, 0]].astype(float))
+
+
+def test_npz_carries_arrays_along(tmp_path):
+    np.savez(tmp_path / "a.npz", train=np.eye(3), test=np.ones((2, 3)), y=[1, 2, 3])
+    table = open_table(tmp_path / "a.npz", key="train", labels=["y"], ids="y")
+    assert table.read().labels["y"].tolist() == table.read().ids.tolist() == [1, 2, 3]
+    with pytest.raises(FileFormatError, match=r"2 of its arrays have two axes.*key="):
+        open_table(tmp_path / "a.npz")
+    with pytest.raises(FileFormatError, match=r"shape \(3,\), not \(2,\)"):
+        open_table(tmp_path / "a.npz", key="test", labels=["y"])
+
+
+def test_csv_of_others(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('\ufeffname,a,b\r\n"Smith, J\n",1,\r\n\r\n007,-2e3,NaN\r\n')
+    block = open_table(path, ids="name").read()
+    assert block.ids.tolist() == ["Smith, J\n", "007"]
+    np.testing.assert_array_equal(block.X, [[1, np.nan], [-2e3, np.nan]])
+    with pytest.raises(FileFormatError, match=r"column 'name' does not hold numbers; carry it"):
+        open_table(path)
+    (tmp_path / "late.csv").write_text("a,b\n" + "1,2\n" * 150 + "1,2x\n")
+    with pytest.raises(FileFormatError, match="row 150 of column 'b' is '2x', which is no number"):
+        open_table(tmp_path / "late.csv").read()
+
+
+def test_a_first_line_of_numbers_is_asked_about(tmp_path):
+    (tmp_path / "a.csv").write_text("0,1\n5,6\n")
+    with pytest.raises(
+        FileFormatError, match="may be names or numbers; say which with header=True"
+    ):
+        open_table(tmp_path / "a.csv")
+    assert open_table(tmp_path / "a.csv", header=True).names == ("0", "1")
+    assert open_table(tmp_path / "a.csv", header=False).read().X.tolist() == [[0, 1], [5, 6]]
+    assert open_table(tmp_path / "a.csv", header=False).names == ("x0", "x1")
+
+
+def test_parquet_of_others(tmp_path):
+    frame = pa.table(
+        {
+            "small": pa.array([1, 2, None], pa.int16()),
+            "flag": pa.array([True, None, False]),
+            "half": pa.array(np.array([1, 2, 3], dtype="f2")),
+            "money": pa.array([Decimal("1.50"), None, Decimal(2)]),
+            "large": pa.array([2**60, 1, 2]),
+            "kind": pa.array(["a", None, "b"]).dictionary_encode(),
+            "born": pa.array([0, 1, None], pa.date32()),
+            "count": pa.array([1, None, 3]),
+        }
+    )
+    (tmp_path / "parts").mkdir()
+    for part in range(2):
+        pq.write_table(frame, tmp_path / "parts" / f"part-{part}.parquet")
+    (tmp_path / "parts" / "_SUCCESS").write_text("")
+    numbers = ["small", "flag", "half", "money", "large"]
+    carried = ["kind", "born", "count"]
+    table = open_table(tmp_path / "parts", columns=numbers, labels=carried)
+    assert (table.n_rows, table.dtype) == (6, np.float64)
+    X, _, labels = table.read()
+    nan = np.nan
+    once = [[1, 1, 1, 1.5, 2**60], [2, nan, 2, nan, 1], [nan, 0, 3, 2, 2]]
+    np.testing.assert_array_equal(X, once + once)
+    assert labels["kind"].tolist() == ["a", None, "b"] * 2
+    assert labels["born"].tolist() == ["1970-01-01", "1970-01-02", None] * 2
+    np.testing.assert_array_equal(labels["count"], [1, nan, 3] * 2)
+    assert open_table(tmp_path / "parts", columns=numbers[:3]).dtype == np.float32
+    assert open_table(tmp_path / "parts", columns=numbers, labels=["count"]).dtype == np.float64
+    with pytest.raises(FileFormatError, match="row 1 has no id"):
+        open_table(tmp_path / "parts", columns=numbers, ids="kind").read()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_zarr_of_others(tmp_path, zarr_format):
+    X = np.arange(35, dtype="u1").reshape(7, 5)
+    root = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=zarr_format)
+    options = {"config": {"write_empty_chunks": True}}
+    root.create_array("deep/X", data=X, chunks=(2, 3), **options)
+    root.create_array("y", data=np.arange(7), **options)
+    (tmp_path / "a.zarr" / "README").write_text("not of zarr")
+    table = open_table(tmp_path / "a.zarr", labels=["y"], columns=["x4", "x1"])
+    assert table.dtype == np.float32
+    for rows in (1, 2, 3, 5, 100):
+        blocks = list(table.blocks(rows))
+        np.testing.assert_array_equal(np.concatenate([b.X for b in blocks]), X[:, [4, 1]])
+        assert np.concatenate([b.labels["y"] for b in blocks]).tolist() == list(range(7))
+    alone = zarr.create_array(
+        tmp_path / "b.zarr", data=X, chunks=(2, 5), zarr_format=zarr_format, **options
+    )
+    assert alone.shape == open_table(tmp_path / "b.zarr").read().X.shape
+
+
+def test_zarr_in_shards(tmp_path):
+    X = np.arange(35.0).reshape(7, 5)
+    zarr.create_array(tmp_path / "a.zarr", data=X, chunks=(1, 5), shards=(4, 5))
+    np.testing.assert_array_equal(open_table(tmp_path / "a.zarr").read().X, X)
+    (tmp_path / "a.zarr" / "c" / "1" / "0").unlink()
+    with pytest.raises(FileFormatError, match="chunk 'c/1/0' is missing"):
+        open_table(tmp_path / "a.zarr")
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, sparse.csc_matrix])
+def test_h5ad_of_others(tmp_path, kind):
+    X = (np.arange(28, dtype=np.float32).reshape(7, 4) % 3).astype(np.float32)
+    obs = pd.DataFrame(
+        {
+            "kind": pd.Categorical(["a", "b", None, "a", "b", "a", "a"]),
+            "age": np.arange(7),
+            "maybe": pd.array([1, None, 3, 4, 5, 6, 7], dtype="Int64"),
+        },
+        index=[f"cell{i}" for i in range(7)],
+    )
+    cells = anndata.AnnData(kind(X), obs=obs, var=pd.DataFrame(index=list("abcd")))
+    cells.obsm["X_pca"] = X[:, :2].astype(float)
+    cells.layers["twice"] = kind(2 * X)
+    cells.write_h5ad(tmp_path / "a.h5ad")
+    table = open_table(tmp_path / "a.h5ad", labels=["kind", "age", "maybe"], columns=["d", "a"])
+    assert (table.names, table.is_sparse, table.dtype) == (("d", "a"), kind is not np.asarray, "f4")
+    whole = table.read()
+    dense = whole.X.toarray() if table.is_sparse else whole.X
+    np.testing.assert_array_equal(dense, X[:, [3, 0]])
+    assert whole.ids.tolist() == obs.index.tolist()
+    assert whole.labels["kind"].tolist() == ["a", "b", None, "a", "b", "a", "a"]
+    assert whole.labels["age"].tolist() == list(range(7))
+    assert [len(block.ids) for block in table.blocks(3)] == [3, 3, 1]
+    pca = open_table(tmp_path / "a.h5ad", key="X_pca", ids="age")
+    assert (pca.names, pca.dtype) == (("X_pca_0", "X_pca_1"), np.float64)
+    assert pca.read().ids.tolist() == list(range(7))
+    twice = open_table(tmp_path / "a.h5ad", key="layers/twice").read().X
+    np.testing.assert_array_equal(twice.sum(axis=0), 2 * X.sum(axis=0))
+
+
+# --- graphs ----------------------------------------
+
+
+def test_edge_lists(tmp_path):
+    path = tmp_path / "a.edges"
+    path.write_text("# comment\n% another\n10 2 0.5\n2\t10\t0.5\n2,3,1e0\n3 3 7\n")
+    affinity, ids = read_graph(path)
+    assert ids.tolist() == [2, 3, 10]
+    assert affinity.toarray().tolist() == [[0, 1, 0.5], [1, 7, 0], [0.5, 0, 0]]
+    (tmp_path / "b.EDGELIST").write_text("007 bert\nbert 7\n")
+    affinity, ids = read_graph(tmp_path / "b.EDGELIST")
+    assert ids.tolist() == ["007", "7", "bert"]
+    assert affinity.toarray().tolist() == [[0, 0, 1], [0, 0, 1], [1, 1, 0]]
+
+
+@pytest.mark.parametrize("symmetry", ["general", "symmetric"])
+def test_matrix_market(tmp_path, symmetry):
+    from scipy.io import mmwrite
+
+    X = sparse.random(20, 20, 0.3, random_state=0)
+    X = sparse.coo_matrix(X + X.T + sparse.eye(20))
+    mmwrite(tmp_path / "a.mtx", X, symmetry=symmetry)
+    affinity, ids = read_graph(tmp_path / "a.mtx")
+    np.testing.assert_allclose(affinity.toarray(), X.toarray(), rtol=1e-14)
+    assert ids.tolist() == list(range(20))
+    mmwrite(tmp_path / "dense.mtx", X.toarray(), symmetry=symmetry)
+    np.testing.assert_allclose(read_graph(tmp_path / "dense.mtx").affinity.toarray(), X.toarray())
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=20))
+def test_an_edge_counts_once_whichever_way_it_is_listed(edges):
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "a.edges")
+        path.write_text("\n".join(f"{i} {j}" for i, j in edges))
+        affinity, ids = read_graph(path)
+    dense = affinity.toarray()
+    np.testing.assert_array_equal(dense, dense.T)
+    found = {(ids[i], ids[j]) for i, j in zip(*dense.nonzero(), strict=True)}
+    assert found == {pair for i, j in edges for pair in ((i, j), (j, i))}
+    assert set(dense[dense != 0]) == {1.0}
