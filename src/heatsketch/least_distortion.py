@@ -43,18 +43,16 @@ FEW_PAIRS = 130_000  # all of which a round may begin with
 FOUND_PAIRS = 20_000  # that a round adds
 WORKING_PAIRS = 60_000  # that it works on
 FEWEST_ROUNDS = 7
-FEWEST_ROUNDS_OF_MANY = 2  # of more points than are scanned: a sample has had its rounds before
 MOST_ROUNDS = 12
 GAIN = 0.005  # in a round, of the logarithm, below which another is not worth it
 FIRST_DOUBLINGS = 4  # of q in the first round, if that has all pairs
 LATE_DOUBLINGS = 7  # if it has the worst pairs only, which at a small q would mislead it
-LAST_DOUBLINGS = 11  # if a large sample has had the rounds before
 STEPS = 60  # of the optimiser in each round
 SAMPLE = 250  # points on which several starts are tried
 SAMPLE_DOUBLINGS = range(1, 5)
 SAMPLE_STEPS = 30
-# Larger samples on which the best start is improved, if there are more points, and doublings of q.
-LARGER_SAMPLES = {500: range(4, 7), 2000: range(4, 7), 30_000: range(7, 12)}
+LARGER_SAMPLES = (500, 2000)  # on which the best start is improved, if there are more points
+LARGER_DOUBLINGS = range(4, 7)
 SHARES = (0.0, 1.0, 0.5, 1.0)  # of randomness in each start
 MEMORY = 20  # steps that the optimiser remembers
 NEGLIGIBLE = 1e-12  # a term of the sums, against the largest
@@ -303,10 +301,10 @@ def _best_start(ground: _Ground, n_components: int, seed: int) -> np.ndarray:
         *_, last = _rounds(sample, finder, start, SAMPLE_DOUBLINGS, SAMPLE_STEPS)
         found.append(last)
     P = min(found, key=lambda last: last.badness).P
-    for size, doublings in LARGER_SAMPLES.items():
+    for size in LARGER_SAMPLES:
         if size < len(ground.points):
             sample = _sampled(ground, size, rng)
-            *_, last = _rounds(sample, _PairFinder(sample.points), P, doublings, STEPS)
+            *_, last = _rounds(sample, _PairFinder(sample.points), P, LARGER_DOUBLINGS, STEPS)
             P = last.P
     return P
 
@@ -332,11 +330,7 @@ def _descent(
 ) -> tuple[np.ndarray, np.ndarray, bool]:
     """Return the best map on all points, how bad each round left it, and whether they converged."""
     done = steps("near isometry", MOST_ROUNDS + 1)
-    first, fewest = LATE_DOUBLINGS, FEWEST_ROUNDS
-    if _has_few_pairs(ground.points):
-        first = FIRST_DOUBLINGS
-    if len(ground.points) > MOST_SCANNED:
-        first, fewest = LAST_DOUBLINGS, FEWEST_ROUNDS_OF_MANY
+    first = FIRST_DOUBLINGS if _has_few_pairs(ground.points) else LATE_DOUBLINGS
     doublings = range(first, first + MOST_ROUNDS)
     found: list[_Round] = []
     converged = False
@@ -345,7 +339,9 @@ def _descent(
         # What a search found is a lower bound, not to be compared with what a scan found.
         alike = [one.badness for one in found if one.stretches.exact == last.stretches.exact]
         found.append(last)
-        converged = len(found) > fewest and last.badness >= (1 - GAIN) * min(alike, default=np.inf)
+        converged = len(found) > FEWEST_ROUNDS and last.badness >= (1 - GAIN) * min(
+            alike, default=np.inf
+        )
         if converged:
             break
     best = min(found, key=lambda one: (not one.stretches.exact, one.badness))
