@@ -11,8 +11,8 @@ import tracemalloc
 import warnings
 from functools import partial
 
-import bad_models  # noqa: F401 - which adds its rows to the table
 import bad_inputs
+import bad_models  # noqa: F401 - which adds its rows to the table
 import bad_parameters
 import numpy as np
 import pytest
