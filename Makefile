@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help install lint test docs pictures bench reproduce clean
+.PHONY: help install lint test nightly docs pictures bench reproduce clean
 
 help: ## list these words
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,6 +17,9 @@ lint: ## style, types, and who may import whom
 test: ## tests with coverage, then the examples of the docstrings
 	python -m pytest -n 2 --cov --cov-report=term --cov-fail-under=95 tests
 	python -m pytest --doctest-modules src
+
+nightly: ## what takes too long for every change: ten thousand bits, flipped one by one
+	HEATSKETCH_BIT_FLIPS=10000 python -m pytest tests/test_storage.py -k every_single_bit
 
 docs: ## web pages in docs/_build/html; a warning is an error
 	sphinx-build -W --keep-going -b html docs docs/_build/html
