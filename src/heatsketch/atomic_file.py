@@ -53,6 +53,7 @@ REMEDIES = {
 OF_WRITERS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 # How file systems say that they cannot do something.
 CANNOT = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EPERM, errno.ENOTTY}
+TRIES = 100  # to make a folder that nobody takes for an orphan meanwhile
 LONGEST_NAME = 200  # bytes, of the 255 that a name may have
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
 AT_FDCWD = -100
@@ -282,7 +283,7 @@ def _prefix(target: Path) -> str:
 
 def _hidden_folder(target: Path) -> tuple[Path, int | None]:
     """Make a folder for an output to grow in, and lock it."""
-    while True:
+    for _ in range(TRIES):
         hidden = target.parent / f"{_prefix(target)}{secrets.token_hex(4)}.part"
         with suppress(FileExistsError, FileNotFoundError):
             hidden.mkdir(0o700)
@@ -292,6 +293,8 @@ def _hidden_folder(target: Path) -> tuple[Path, int | None]:
                 return hidden, lock
             os.close(lock)
         os.stat(target.parent)
+    # A folder that is there and takes nothing in, as /proc does.
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
 
 
 def _lock(folder: Path) -> int | None:

@@ -98,7 +98,8 @@ def _failed(error: BaseException, code: ExitCode, *, in_json: bool) -> int:
         kind = error.kind if isinstance(error, CommandError) else type(error).__name__
         printed = _printed(as_json({"error": message, "type": kind, "exit_code": int(code)}))
         return int(code) if printed == ExitCode.DONE else printed
-    say(message if type(error).__name__ == "NoArgsIsHelpError" else f"error: {message}")
+    if message:  # a program that was asked nothing has printed its help
+        say(f"error: {message}")
     return int(code)
 
 
@@ -108,9 +109,11 @@ def _words(error: BaseException, code: ExitCode) -> str:
     if isinstance(error, ClickException):
         message = error.format_message()  # type: ignore[attr-defined]
         context: Any = getattr(error, "ctx", None)
-        if context is None or type(error).__name__ == "NoArgsIsHelpError":
-            return message
-        return f"{message} (See: {context.command_path} --help)"
+        return (
+            message
+            if context is None or not message
+            else f"{message} (See: {context.command_path} --help)"
+        )
     if code == ExitCode.BUG:
         return (
             f"{type(error).__name__}: {error}. This is a bug of heatsketch {__version__}: please "

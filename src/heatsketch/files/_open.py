@@ -259,8 +259,9 @@ def refuse_same_file(
     """
     output = Path(output)
     for given in map(Path, inputs):
-        one, other = Path(os.path.realpath(given)), Path(os.path.realpath(output))
-        same = given.exists() and output.exists() and os.path.samefile(given, output)
+        with file_errors(output):
+            one, other = Path(os.path.realpath(given)), Path(os.path.realpath(output))
+            same = given.exists() and output.exists() and os.path.samefile(given, output)
         if same or one == other or one in other.parents or other in one.parents:
             message = (
                 f"output={output} is also the input {given}; use another path for one of them."
