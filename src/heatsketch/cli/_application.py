@@ -28,8 +28,6 @@ from heatsketch.cli._exit_codes import (
 
 __all__ = ["Application", "app"]
 
-INTERRUPTED = "interrupted; no output was written."
-
 
 class Application(TyperGroup):
     """All commands, with one way to end."""
@@ -86,7 +84,7 @@ def _ended(run: Callable[[], Any], *, in_json: bool, debug: bool) -> int:
     except SystemExit:
         raise
     except BaseException as error:
-        if debug and not isinstance(error, UsageError | KeyboardInterrupt):
+        if debug and not isinstance(error, UsageError):
             traceback.print_exc()
         code = exit_code(error)
         return _failed(error, code, in_json=in_json)
@@ -104,8 +102,6 @@ def _failed(error: BaseException, code: ExitCode, *, in_json: bool) -> int:
 
 
 def _words(error: BaseException, code: ExitCode) -> str:
-    if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED
     if isinstance(error, ClickException):
         message = error.format_message()  # type: ignore[attr-defined]
         context: Any = getattr(error, "ctx", None)

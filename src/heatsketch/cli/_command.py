@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from heatsketch.cli._console import Reply, showing_progress
+from heatsketch.cli._exit_codes import CommandError, ExitCode
 
 __all__ = ["command"]
 
@@ -51,8 +52,13 @@ def command(app: typer.Typer, function: Callable[..., Reply], example: str) -> N
     @wraps(function)
     def with_progress(*, as_json: bool, progress: bool | None, debug: bool, **given: Any) -> Reply:
         # The application has looked at as_json and debug before any command was found.
-        with showing_progress(progress):
-            return function(**given)
+        try:
+            with showing_progress(progress):
+                return function(**given)
+        except KeyboardInterrupt:
+            # Which typer would make an exit without a word.
+            message = "interrupted; no output was written."
+            raise CommandError(message, ExitCode.INTERRUPTED, "KeyboardInterrupt") from None
 
     signature = inspect.signature(function, eval_str=True)
     shared = [

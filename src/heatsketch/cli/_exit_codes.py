@@ -72,7 +72,6 @@ CODES: tuple[tuple[type[BaseException], ExitCode], ...] = (
     (FileFormatError, ExitCode.INPUT),
     (HeatSketchError, ExitCode.DATA),
     (InvalidParameterError, ExitCode.ARGUMENTS),
-    (KeyboardInterrupt, ExitCode.INTERRUPTED),
 )
 
 
