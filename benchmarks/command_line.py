@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from data import manifold
-from timing import write
 
 from heatsketch import HeatSketch, load
 from heatsketch.files import open_table
@@ -64,7 +63,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, default=1_000_000)
     parser.add_argument("--features", type=int, default=16)
-    parser.add_argument("--keep", action="store_true", help="write docs/benchmarks")
     options = parser.parse_args()
     X = manifold(options.points, options.features)
     with TemporaryDirectory() as folder:
@@ -84,10 +82,7 @@ def main():
             "numbers that differ from the API's": differences(folder, X),
         }
     print("\n".join(["some of the progress:", *shown[:: max(1, len(shown) // 10)]]))
-    if options.keep:
-        write("command_line", results)
-    else:
-        print(json.dumps(results, indent=1))
+    print(json.dumps(results, indent=1))
     wrong = results["numbers that differ from the API's"] or results["highest / announced"] > MOST
     return int(bool(wrong or (took > 10 and not shown)))
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import resource
 import select
 import shutil
@@ -14,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from registry import circle
+
+from heatsketch.cli._exit_codes import EXIT_CODES
 
 HEATSKETCH = [sys.executable, "-m", "heatsketch"]
 ROOT = Path(__file__).parent.parent
@@ -150,3 +153,25 @@ def test_many_rows_show_progress_keep_to_their_memory_and_are_those_of_the_api()
         [sys.executable, script, "--points", "30000"], capture_output=True, text=True, timeout=280
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_page_says_what_is_so(tmp_path):
+    """Its examples run, in one shell, and its exit codes are those of the program."""
+    page = (ROOT / "docs" / "command_line.md").read_text()
+    scripts = re.findall(r"^```sh\n(.*?)^```", page, re.M | re.S)
+    program = tmp_path / "bin" / "heatsketch"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m heatsketch "$@"\n')
+    program.chmod(0o755)
+    path = f"{program.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-euc", "\n".join(scripts)],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Time: about" in done.stdout
+    assert "p0\tp2\t" in done.stdout
+    assert set(re.findall(r"^\| (\d+) \|", page, re.M)) == {str(int(code)) for code in EXIT_CODES}
