@@ -18,8 +18,9 @@ test: ## tests with coverage, then the examples of the docstrings
 	python -m pytest -n 2 --cov --cov-report=term --cov-fail-under=95 tests
 	python -m pytest --doctest-modules src
 
-nightly: ## what takes too long for every change: ten thousand bits, flipped one by one
-	HEATSKETCH_BIT_FLIPS=10000 python -m pytest tests/test_storage.py -k every_single_bit
+nightly: ## what takes too long for every change: bits flipped one by one, and changed files
+	HEATSKETCH_BIT_FLIPS=10000 HEATSKETCH_CHANGED_FILES=20000 \
+	python -m pytest --timeout=3600 tests/test_storage.py -k "every_single_bit or changed_files"
 
 docs: ## web pages in docs/_build/html; a warning is an error
 	sphinx-build -W --keep-going -b html docs docs/_build/html

@@ -57,7 +57,7 @@ def test_an_output_is_not_replaced_unasked(kind, tmp_path):
     put(tmp_path / "out", b"one")
     with pytest.raises(OutputExistsError, match=r"out exists already; pass overwrite=True") as got:
         put(tmp_path / "out", b"two")
-    assert isinstance(got.value, FileExistsError | HeatSketchError)
+    assert isinstance(got.value, FileExistsError) and isinstance(got.value, HeatSketchError)
     assert get(tmp_path / "out") == b"one"
     assert os.listdir(tmp_path) == ["out"]
 
@@ -180,7 +180,9 @@ def test_errors_can_be_pickled_and_have_their_number():
     again = pickle.loads(pickle.dumps(error))
     assert str(again) == str(error) == "cannot write a: no space; free some."
     assert (again.errno, again.filename) == (errno.ENOSPC, "a")
-    assert isinstance(again, OSError) and isinstance(again, ValueError)
+    assert isinstance(again, OSError) and isinstance(again, HeatSketchError)
+    taken = pickle.loads(pickle.dumps(OutputExistsError(errno.EEXIST, "a exists.", "a")))
+    assert isinstance(taken, FileExistsError) and str(taken) == "a exists."
 
 
 def test_an_error_of_the_work_is_not_blamed_on_the_output(tmp_path):

@@ -93,14 +93,11 @@ class MemoryBudgetError(HeatSketchError, MemoryError):
     """A computation that would not fit in memory, refused before it starts."""
 
 
-class FileError(HeatSketchError, OSError):
+class FileError(OSError, HeatSketchError):
     """A file that the system does not let us read or write.
 
     Made as every ``OSError`` is, ``FileError(errno, message, path)``; the message says it all.
     """
-
-    def __init__(self, errno: int | None, message: str, path: str) -> None:
-        OSError.__init__(self, errno, message, path)
 
     def __str__(self) -> str:
         return str(self.strerror)

@@ -17,7 +17,8 @@ from heatsketch.files._columns import Wanted
 from heatsketch.files._csv import open_csv, write_csv
 from heatsketch.files._failures import reading
 from heatsketch.files._graphs import Graph, read_edge_list, read_matrix_market
-from heatsketch.files._h5ad import open_h5ad, write_h5ad
+from heatsketch.files._h5ad import open_h5ad
+from heatsketch.files._h5ad_output import write_h5ad
 from heatsketch.files._npy import open_npy, write_npy
 from heatsketch.files._npz import open_npz, write_npz
 from heatsketch.files._output import Columns, TableWriter
