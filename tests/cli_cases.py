@@ -150,9 +150,11 @@ CASES = [
     Case("empty file", "embed empty.csv -o out.csv", 3, "it is empty"),
     Case("cut file", "embed cut.parquet -o out.csv", 3, "cut.parquet"),
     Case("ragged", "embed ragged.csv -o out.csv", 3, "2"),
-    Case("missing column", "embed points.parquet -o o.npy --columns X,y", 3, "did you mean 'x'"),
+    Case(
+        "missing column", "embed points.parquet -o o.npy --columns X,y", 3, "perhaps 'x' is meant"
+    ),
     Case("missing label", f"{EMBED} -o o.csv --labels sort", 3, "--labels 'sort' is not in it"),
-    Case("missing ids", f"{EMBED} -o out.csv --ids whom", 3, "did you mean 'who'"),
+    Case("missing ids", f"{EMBED} -o out.csv --ids whom", 3, "perhaps 'who' is meant"),
     Case("text column", "embed points.parquet -o out.csv", 3, "'who' does not hold numbers"),
     Case("complex", "embed complex.npy -o out.npy", 3, "no real number"),
     Case("pickle", "embed objects.npy -o out.npy", 3, "pickle"),
