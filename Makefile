@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help install lint test nightly docs pictures bench reproduce clean
+.PHONY: help install lint test nightly docs visit pictures bench reproduce clean
 
 help: ## list these words
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,12 +25,15 @@ nightly: ## what takes too long for every change: bits flipped one by one, and c
 docs: ## web pages in docs/_build/html; a warning is an error
 	sphinx-build -W --keep-going -b html docs docs/_build/html
 
+visit: ## a first visit: the built wheel in a fresh environment, from a file to distances
+	.ci/visit
+
 pictures: ## draw those of docs/distances.md; that of the drift needs a wheel, see examples/drift.py
 	python examples/distances.py
 
 bench: ## measure against peers and limits, in hours, and write docs/benchmarks
 	python -m pip install --group bench
-	for script in small scaling million products powers limits tiles peers eigenpairs epsilon choices isometry page; do python benchmarks/$$script.py; done
+	for script in small scaling million products powers limits tiles peers eigenpairs epsilon choices isometry command_line page; do python benchmarks/$$script.py; done
 
 reproduce: ## run the paper's experiments in full, and write docs/reproduction.md
 	heatsketch reproduce --out docs

@@ -145,6 +145,8 @@ class ParquetTable(Table):
                 for batch in file.iter_batches(rows, columns=columns, use_threads=False):
                     if batch.num_rows:
                         yield self._block(batch)
+        # Which would keep what it decoded: hundreds of MiB of a table with many columns.
+        needed("pyarrow", self.path).default_memory_pool().release_unused()
 
     def _block(self, batch: Any) -> Block:
         _, labels, ids, _, _ = self.wanted
