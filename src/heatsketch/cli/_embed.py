@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 from pathlib import Path
 from time import perf_counter
@@ -30,6 +29,7 @@ from heatsketch.cli._options import (
     readable_seconds,
 )
 from heatsketch.cli._rows import Rows, Wanted, embedding_output, open_rows
+from heatsketch.memory import peak_memory
 
 __all__ = ["embed"]
 
@@ -171,10 +171,8 @@ def _reply(
     rows: Rows, sketch: Any, places: _Places, announced: float | None, seconds: float
 ) -> Reply:
     n_rows, n_components = sketch.embedding_.shape
-    # Linux counts in KiB, macOS in bytes.
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
-        1 if sys.platform == "darwin" else 1024
-    )
+    peak = peak_memory()
+    memory = "" if peak is None else f" and {readable_bytes(peak)} of memory"
     told = {
         **_what(rows, places),
         "rows": n_rows,
@@ -191,5 +189,5 @@ def _reply(
     return Reply(
         told,
         f"Written: {_written(places)}\n{n_rows} rows in {n_components} columns, power "
-        f"{sketch.power_}, in {readable_seconds(seconds)} and {readable_bytes(peak)} of memory",
+        f"{sketch.power_}, in {readable_seconds(seconds)}{memory}",
     )

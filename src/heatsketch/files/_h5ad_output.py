@@ -26,14 +26,16 @@ class _Shielded:
     """A file that never fails while HDF5 writes to it, and tells afterwards.
 
     HDF5 does not survive a write that fails, be the disk full or a key pressed: the process ends
-    by a segmentation fault when what was open is freed. So it is told that all is well, and whoever
-    calls it looks at ``check``; the file that it was writing to is thrown away then.
+    by a segmentation fault when what was open is freed. So it is told that all is well, and finds
+    what it has written, which is kept in memory from then on. Whoever calls it looks at ``check``;
+    the file that it was writing to is thrown away then.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
+        self._raw: Any = file.raw  # type: ignore[attr-defined] # a buffer keeps what it cannot write
         self._place = self._end = 0
         self._failure: BaseException | None = None
+        self._unwritten: list[tuple[int, bytes]] = []
 
     def check(self) -> None:
         """Raise what went wrong."""
@@ -53,33 +55,53 @@ class _Shielded:
         return bytes(data[: self.readinto(data)])
 
     def readinto(self, buffer: Any) -> int:
-        n_read = self._tried(lambda: self._file.readinto(buffer))  # type: ignore[attr-defined]
-        n_read = len(buffer) if n_read is None else n_read
-        self._place += n_read
-        return n_read
+        data = bytearray(min(len(buffer), max(0, self._end - self._place)))
+        self._tried(lambda: self._read_all(data, self._place))
+        for start, written in self._unwritten:
+            _copy_where_they_meet(written, start - self._place, data)
+        buffer[: len(data)] = data
+        self._place += len(data)
+        return len(data)
+
+    def _read_all(self, data: bytearray, place: int) -> None:
+        self._raw.seek(place)
+        self._raw.readinto(data)  # what is not there yet is zeros
 
     def write(self, data: Any) -> int:
-        self._tried(lambda: self._file.write(data))
-        self._place += len(data)
+        written, place = bytes(data), self._place
+        if self._failure is None:
+            self._tried(lambda: self._write_all(written, place))
+        if self._failure is not None:
+            self._unwritten.append((place, written))
+        self._place = place + len(written)
         self._end = max(self._end, self._place)
-        return len(data)
+        return len(written)
+
+    def _write_all(self, data: bytes, place: int) -> None:
+        self._raw.seek(place)
+        while data:
+            data = data[self._raw.write(data) :]
 
     def truncate(self, size: int) -> int:
         self._end = size
-        self._tried(lambda: self._file.truncate(size))
+        self._tried(lambda: self._raw.truncate(size))
         return size
 
     def flush(self) -> None:
-        self._tried(self._file.flush)
+        """Do nothing: there is no buffer."""
 
-    def _tried(self, call: Callable[[], Any]) -> Any:
-        if self._failure is None:
-            try:
-                self._file.seek(self._place)
-                return call()
-            except BaseException as error:
-                self._failure = error
-        return None
+    def _tried(self, call: Callable[[], Any]) -> None:
+        try:
+            call()
+        except BaseException as error:
+            self._failure = self._failure or error
+
+
+def _copy_where_they_meet(data: bytes, start: int, out: bytearray) -> None:
+    """Copy what lies within, if ``data`` begins at ``start``, before or after the beginning."""
+    first, last = max(0, start), min(len(out), start + len(data))
+    if first < last:
+        out[first:last] = data[first - start : last - start]
 
 
 @contextmanager
