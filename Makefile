@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help install lint test docs pictures bench chaos reproduce clean
+.PHONY: help install lint test nightly docs visit pictures bench chaos reproduce clean
 
 help: ## list these words
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -18,15 +18,22 @@ test: ## tests with coverage, then the examples of the docstrings
 	python -m pytest -n 2 --cov --cov-report=term --cov-fail-under=95 tests
 	python -m pytest --doctest-modules src
 
+nightly: ## what takes too long for every change: bits flipped one by one, and changed files
+	HEATSKETCH_BIT_FLIPS=10000 HEATSKETCH_CHANGED_FILES=20000 \
+	python -m pytest --timeout=3600 tests/test_changed_files.py -k "single_bit or our_errors"
+
 docs: ## web pages in docs/_build/html; a warning is an error
 	sphinx-build -W --keep-going -b html docs docs/_build/html
+
+visit: ## a first visit: the built wheel in a fresh environment, from a file to distances
+	.ci/visit
 
 pictures: ## draw those of docs/distances.md; that of the drift needs a wheel, see examples/drift.py
 	python examples/distances.py
 
 bench: ## measure against peers and limits, in hours, and write docs/benchmarks
 	python -m pip install --group bench
-	for script in small scaling million products powers limits peers eigenpairs epsilon choices isometry page; do python benchmarks/$$script.py; done
+	for script in small scaling million products powers limits tiles peers eigenpairs epsilon choices isometry command_line page; do python benchmarks/$$script.py; done
 
 chaos: ## kill workers and drivers of clusters by the dozen, in hours, and write docs/benchmarks
 	python benchmarks/chaos.py

@@ -296,6 +296,7 @@ def pictures():
         axes.set_title(f"{CATALOGUE[name].title}, mean of {n_trials} trials", fontsize=10)
         finish(figure, axes, f"isometry-{name}")
     dimensions_needed(Figure)
+    usefulness(Figure)
 
 
 def dimensions_needed(new_figure):
@@ -318,6 +319,42 @@ def dimensions_needed(new_figure):
     figure.axes[0].set_ylabel("dimensions needed")
     figure.axes[0].legend(fontsize=7)
     figure.savefig(PICTURES / "isometry-dimensions.png", dpi=150)
+
+
+AT_WORK = {
+    "near isometry, 8": {"color": "#009E73", "marker": "D", "linewidth": 2.5},
+    "diffusion map, 8": {"color": "#0072B2", "marker": "o"},
+    "sketch, 8": {"color": "#D55E00", "marker": "^"},
+    "sketch, 32": {"color": "#D55E00", "marker": "^", "linestyle": "--"},
+    "sketch, 128": {"color": "#D55E00", "marker": "^", "linestyle": ":"},
+}
+
+
+def usefulness(new_figure):
+    """Draw recall and accuracy over the power, for each data set."""
+    rows = read("isometry")["labels"]
+    data = list(dict.fromkeys(row["data"] for row in rows))
+    figure = new_figure(figsize=(9, 6.4), layout="constrained")
+    for place, (figures, name) in enumerate(
+        (figures, name)
+        for figures in ("recall of 10 neighbours", "label accuracy")
+        for name in data
+    ):
+        axes = figure.add_subplot(2, len(data), place + 1)
+        for embedding, style in AT_WORK.items():
+            line = [r for r in rows if r["data"] == name and r["embedding"] == embedding]
+            axes.plot(
+                [row["power"] for row in line],
+                [row[figures] for row in line],
+                label=embedding.replace(", ", ", k = "),
+                **style,
+            )
+        axes.set(xscale="log", xlabel="power", ylabel=figures, title=name, ylim=(0, 1.02))
+        axes.set_xticks([1, 4, 16], ["1", "4", "16"])
+        axes.minorticks_off()
+        axes.grid(alpha=0.3)
+    figure.axes[0].legend(fontsize=8)
+    figure.savefig(PICTURES / "isometry-labels.png", dpi=150)
 
 
 def finish(figure, axes, name):

@@ -1,4 +1,4 @@
-"""Kill a writer at every call to the system that could matter, in real processes.
+"""Kill a writer at every call to the system that could matter, in real processes; or refuse it.
 
 Two ways, which see different things: a process that kills itself before and after each call of
 Python's functions that write, rename or sync; and strace, where there is one, which kills at the
@@ -42,7 +42,15 @@ def write_folder(room, path, data, overwrite):
         (folder / "meta").write_bytes(9 * data)
 
 
-WRITERS = {"file": write_file, "folder": write_folder}
+def write_model(room, path, data, overwrite):
+    import numpy as np
+
+    model_file = importlib.import_module("heatsketch.model_file")
+    arrays = {name: np.frombuffer(1000 * data, np.uint8) for name in ("x", "y")}
+    model_file.write_model_file(path, {"word": data.decode()}, arrays, overwrite=overwrite)
+
+
+WRITERS = {"file": write_file, "folder": write_folder, "model": write_model}
 
 
 def kill_self_at(room, point):
@@ -97,6 +105,7 @@ def by_hooks(kind, overwrite, folder):
 
 def hooks(kind, overwrite, folder):
     room = light_room()
+    importlib.import_module("heatsketch.model_file")  # before the calls are counted
     fork_at_every_point(
         lambda path: WRITERS[kind](room, path, b"two", bool(int(overwrite))),
         room,
@@ -133,9 +142,40 @@ def by_strace(kind, overwrite, folder):
                 break
 
 
-def killed_at_every_point(kind, overwrite, folder):
+def killed_at_every_point(kind, overwrite, folder, *, strace=True):
     """Give the folders in which writers were killed."""
-    for way in [by_hooks] + [by_strace] * bool(shutil.which("strace")):
+    for way in [by_hooks] + [by_strace] * bool(strace and shutil.which("strace")):
         (folder / way.__name__).mkdir()
         way(kind, overwrite, folder / way.__name__)
         yield from sorted((folder / way.__name__).iterdir())
+
+
+def refuse_call(monkeypatch, when, number):
+    """Let one of the calls that write fail; return a list that tells which one did."""
+    from heatsketch import atomic_file as room
+
+    refused, count = [], [0]
+
+    def failing(name, function):
+        def call(*args, **options):
+            count[0] += 1
+            if count[0] == when + 1:
+                refused.append(name)
+                raise OSError(number, os.strerror(number))
+            return function(*args, **options)
+
+        return call
+
+    failing_write = failing("write", io.FileIO.write)
+
+    class Output(room._Output):
+        def write(self, data, /):
+            with room.file_errors(self._path):
+                return failing_write(self, data)
+
+    monkeypatch.setattr(room, "_Output", Output)
+    for name in ("fsync", "replace", "rename", "link", "mkdir"):
+        monkeypatch.setattr(room.os, name, failing(name, getattr(os, name)))
+    monkeypatch.setattr(room, "_renameat2", failing("renameat2", room._renameat2))
+    monkeypatch.setattr(Path, "write_bytes", failing("write_bytes", Path.write_bytes))
+    return refused

@@ -1,7 +1,6 @@
 """Outputs are there whole, or not at all."""
 
 import errno
-import io
 import os
 import pickle
 import stat
@@ -9,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from kill_points import killed_at_every_point
+from kill_points import killed_at_every_point, refuse_call
 
 from heatsketch import atomic_file as room
 from heatsketch.atomic_file import atomic_file, atomic_folder, file_errors
@@ -58,7 +57,7 @@ def test_an_output_is_not_replaced_unasked(kind, tmp_path):
     put(tmp_path / "out", b"one")
     with pytest.raises(OutputExistsError, match=r"out exists already; pass overwrite=True") as got:
         put(tmp_path / "out", b"two")
-    assert isinstance(got.value, FileExistsError | HeatSketchError)
+    assert isinstance(got.value, FileExistsError) and isinstance(got.value, HeatSketchError)
     assert get(tmp_path / "out") == b"one"
     assert os.listdir(tmp_path) == ["out"]
 
@@ -181,7 +180,9 @@ def test_errors_can_be_pickled_and_have_their_number():
     again = pickle.loads(pickle.dumps(error))
     assert str(again) == str(error) == "cannot write a: no space; free some."
     assert (again.errno, again.filename) == (errno.ENOSPC, "a")
-    assert isinstance(again, OSError) and isinstance(again, ValueError)
+    assert isinstance(again, OSError) and isinstance(again, HeatSketchError)
+    taken = pickle.loads(pickle.dumps(OutputExistsError(errno.EEXIST, "a exists.", "a")))
+    assert isinstance(taken, FileExistsError) and str(taken) == "a exists."
 
 
 def test_an_error_of_the_work_is_not_blamed_on_the_output(tmp_path):
@@ -221,35 +222,6 @@ def test_every_call_may_be_refused(kind, number, tmp_path, monkeypatch):
         assert os.listdir(tmp_path) == ["out"]
         put(tmp_path / "out", b"one", overwrite=True)
     assert when > 3
-
-
-def refuse_call(monkeypatch, when, number):
-    """Let one of the calls that write fail; return a list that tells which one did."""
-    refused, count = [], [0]
-
-    def failing(name, function):
-        def call(*args, **options):
-            count[0] += 1
-            if count[0] == when + 1:
-                refused.append(name)
-                raise OSError(number, os.strerror(number))
-            return function(*args, **options)
-
-        return call
-
-    failing_write = failing("write", io.FileIO.write)
-
-    class Output(room._Output):
-        def write(self, data, /):
-            with file_errors(self._path):
-                return failing_write(self, data)
-
-    monkeypatch.setattr(room, "_Output", Output)
-    for name in ("fsync", "replace", "rename", "link", "mkdir"):
-        monkeypatch.setattr(room.os, name, failing(name, getattr(os, name)))
-    monkeypatch.setattr(room, "_renameat2", failing("renameat2", room._renameat2))
-    monkeypatch.setattr(Path, "write_bytes", failing("write_bytes", Path.write_bytes))
-    return refused
 
 
 # --- file systems that can do less ------------------------------------------------------------

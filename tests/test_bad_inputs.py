@@ -1,4 +1,4 @@
-"""The one law of bad input, run over the table in ``bad_inputs.py`` and ``bad_parameters.py``.
+"""The one law of bad input, run over the table in ``bad_inputs.py`` and its two sisters.
 
 The right type, the right message, no other warning than the one announced (numpy's above all),
 never NaN or infinity in any output, and an end within ten seconds.
@@ -12,6 +12,7 @@ import warnings
 from functools import partial
 
 import bad_inputs
+import bad_models  # noqa: F401 - which adds its rows to the table
 import bad_parameters
 import numpy as np
 import pytest

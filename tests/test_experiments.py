@@ -226,7 +226,7 @@ def test_an_interruption_is_no_error_of_the_program(monkeypatch, tmp_path):
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(app, ["reproduce", "outliers", "--out", str(tmp_path / "file")])
-    assert result.exit_code == 2
+    assert result.exit_code == 5
     assert "Not a directory" in result.output
 
 

@@ -1,5 +1,8 @@
 """Files: nothing is overwritten, left behind, guessed or held that should not be."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -166,3 +169,60 @@ def test_what_does_not_fit_is_refused_before_it_is_read(tmp_path, monkeypatch):
     with pytest.raises(MemoryError, match="read it in blocks, or choose some of its columns"):
         open_table(tmp_path / "a.npy").read()
     assert len(list(open_table(tmp_path / "a.npy").blocks(1))) == 3
+
+
+# A process of its own, since its files may not be larger than what it says.
+FULL_DISK = """
+import resource, shutil, signal, sys
+from pathlib import Path
+import numpy as np
+from heatsketch.exceptions import FileError
+from heatsketch.files import TABLE_EXTENSIONS, Block, open_table, table_writer
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+folder = Path(sys.argv[1])
+
+def write(path, value):
+    with table_writer(path, list("abcd"), overwrite=True) as writer:
+        for _ in range(3):
+            writer.append(Block(np.random.default_rng(0).random((700, 4)) + value))
+
+def limit(n_bytes):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, resource.RLIM_INFINITY))
+
+def size(path):
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return max(file.stat().st_size for file in files)
+
+for extension in set(TABLE_EXTENSIONS) - {".tsv", ".tsv.gz"}:
+    path = folder / f"a{extension}"
+    options = {"key": "X_heatsketch"} if extension == ".h5ad" else {}
+    write(path, 0)
+    old, whole = open_table(path, **options).read().X, size(path)
+    for part in range(7):
+        limit(whole * part // 7)
+        try:
+            write(path, 1)
+        except FileError as error:
+            assert str(path) in str(error) and "File too large" in str(error), error
+        else:
+            raise AssertionError(f"{path} was written")
+        finally:
+            limit(resource.RLIM_INFINITY)
+        assert np.array_equal(open_table(path, **options).read().X, old)
+    assert sorted(entry.name for entry in folder.iterdir()) == [path.name]
+    write(path, 1)
+    assert np.array_equal(open_table(path, **options).read().X, old + 1)
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits and signals of Linux")
+def test_a_full_disk_leaves_the_old_output_and_a_process_that_lives(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FULL_DISK, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -51,7 +51,7 @@ def tables(draw):
     dtype = draw(st.sampled_from([np.float32, np.float64]))
     X = draw(hnp.arrays(dtype, (n_rows, n_columns), elements=st.floats(width=32)))
     safe = text.map(lambda name: name.replace("/", "|")).filter(
-        lambda name: name not in ("X", "names", "_index")
+        lambda name: name not in ("X", "names", "_index", "", ".", "..")
     )
     names = draw(st.lists(safe, min_size=n_columns + 3, max_size=n_columns + 3, unique=True))
 

@@ -27,14 +27,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
 
-from heatsketch.exceptions import FileError, OutputExistsError
+from heatsketch.exceptions import FileError, OutputError, OutputExistsError
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["atomic_file", "atomic_folder", "file_errors"]
+__all__ = ["atomic_file", "atomic_folder", "check_output_file", "file_errors"]
 
 REMEDIES = {
     errno.ENOSPC: "free some space, or use another disk",
@@ -53,6 +53,7 @@ REMEDIES = {
 OF_WRITERS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 # How file systems say that they cannot do something.
 CANNOT = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EPERM, errno.ENOTTY}
+TRIES = 100  # to make a folder that nobody takes for an orphan meanwhile
 LONGEST_NAME = 200  # bytes, of the 255 that a name may have
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
 AT_FDCWD = -100
@@ -80,7 +81,7 @@ def atomic_file(path: Any, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
     ------
     OutputExistsError
         Before the block starts, or after it if somebody made a file of that name meanwhile.
-    FileError
+    OutputError
         Where the system refuses: no space, no rights, no folder.
 
     Examples
@@ -106,6 +107,31 @@ def atomic_file(path: Any, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
                 _move_to_free_name(part, target)
 
 
+def check_output_file(path: Any, *, overwrite: bool = False) -> None:
+    """Find out whether :func:`atomic_file` would be refused, before a long computation.
+
+    Parameters
+    ----------
+    path, overwrite :
+        As for :func:`atomic_file`.
+
+    Raises
+    ------
+    OutputExistsError, OutputError
+        As it would.
+
+    Examples
+    --------
+    >>> from heatsketch.atomic_file import check_output_file
+    >>> check_output_file("/")
+    Traceback (most recent call last):
+    heatsketch.exceptions.OutputExistsError: / exists already; pass overwrite=True to replace it...
+    """
+    # A hidden folder is made and removed: nothing else tells for sure who may write.
+    with _part_of(path, overwrite, is_kind=stat.S_ISREG, kind="file"):
+        pass
+
+
 @contextmanager
 def atomic_folder(path: Any, *, overwrite: bool = False) -> Iterator[Path]:
     """Make a folder that appears under its name when all in it is complete, or never.
@@ -127,7 +153,7 @@ def atomic_folder(path: Any, *, overwrite: bool = False) -> Iterator[Path]:
 
     Raises
     ------
-    OutputExistsError, FileError
+    OutputExistsError, OutputError
         As for :func:`atomic_file`.
 
     Examples
@@ -173,7 +199,7 @@ def file_errors(path: Any, *, doing: str = "write") -> Iterator[None]:
     >>> with file_errors("a.npy"):
     ...     raise OSError(errno.ENAMETOOLONG, "File name too long")
     Traceback (most recent call last):
-    heatsketch.exceptions.FileError: cannot write a.npy: File name too long; use a shorter name.
+    heatsketch.exceptions.OutputError: cannot write a.npy: File name too long; use a shorter name.
     """
     try:
         yield
@@ -189,7 +215,8 @@ def _file_error(error: OSError, path: Any, doing: str = "write") -> FileError:
         return OutputExistsError(errno.EEXIST, _taken(path), str(path))
     cause = error.strerror or str(error)
     remedy = REMEDIES.get(error.errno or 0, "use another path")
-    return FileError(error.errno, f"cannot {doing} {path}: {cause}; {remedy}.", str(path))
+    kind = OutputError if doing == "write" else FileError
+    return kind(error.errno, f"cannot {doing} {path}: {cause}; {remedy}.", str(path))
 
 
 def _taken(path: Any) -> str:
@@ -256,7 +283,7 @@ def _prefix(target: Path) -> str:
 
 def _hidden_folder(target: Path) -> tuple[Path, int | None]:
     """Make a folder for an output to grow in, and lock it."""
-    while True:
+    for _ in range(TRIES):
         hidden = target.parent / f"{_prefix(target)}{secrets.token_hex(4)}.part"
         with suppress(FileExistsError, FileNotFoundError):
             hidden.mkdir(0o700)
@@ -266,6 +293,8 @@ def _hidden_folder(target: Path) -> tuple[Path, int | None]:
                 return hidden, lock
             os.close(lock)
         os.stat(target.parent)
+    # A folder that is there and takes nothing in, as /proc does.
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
 
 
 def _lock(folder: Path) -> int | None:
@@ -332,7 +361,7 @@ def _move_to_free_name(part: Path, target: Path) -> None:
                 f"cannot write {target}: its file system cannot tell whether somebody else writes "
                 "it, too; pass overwrite=True, or use another disk."
             )
-            raise FileError(error.errno, message, str(target)) from error
+            raise OutputError(error.errno, message, str(target)) from error
 
 
 def _exchange(part: Path, target: Path) -> None:

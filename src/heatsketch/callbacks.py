@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
-from heatsketch.progress import listening, on_terminal
+from heatsketch.progress import is_heard, listening, on_terminal
 
 __all__ = ["CallbackSupportMixin", "fit_progress"]
 
@@ -26,9 +26,12 @@ TICKS = 100  # that a stage tells of, at most
 
 @contextmanager
 def fit_progress(estimator: Any) -> Iterator[None]:
-    """Tell scikit-learn's callbacks, or else the terminal, how far the fit in this block is."""
+    """Tell how far the fit in this block is.
+
+    scikit-learn's callbacks, or else whoever listens already, or else the terminal.
+    """
     if not getattr(estimator, "_skl_callbacks", None):
-        with listening(on_terminal()):
+        with nullcontext() if is_heard() else listening(on_terminal()):
             yield
         return
     root = estimator._init_callback_context(max_subtasks=None)

@@ -12,7 +12,8 @@
          ├─ ScalingError                    no bistochastic normalization was reached
          ├─ SpectrumError                   a power that this spectrum does not have
          ├─ FileError (also an OSError)     a file that the system does not let us read or write
-         │   └─ OutputExistsError (also a FileExistsError)  an output that must not be replaced
+         │   └─ OutputError                  an output that cannot be written
+         │       └─ OutputExistsError (also a FileExistsError)  one that must not be replaced
          ├─ FileFormatError                 a file that is not what it should be
          │   └─ ModelVersionError           a model file from a later heatsketch
          ├─ NotStorableError                a model that only pickle could keep
@@ -48,6 +49,7 @@ __all__ = [
     "MissingValueError",
     "ModelVersionError",
     "NotStorableError",
+    "OutputError",
     "OutputExistsError",
     "ScaleError",
     "ScalingError",
@@ -91,20 +93,21 @@ class MemoryBudgetError(HeatSketchError, MemoryError):
     """A computation that would not fit in memory, refused before it starts."""
 
 
-class FileError(HeatSketchError, OSError):
+class FileError(OSError, HeatSketchError):
     """A file that the system does not let us read or write.
 
     Made as every ``OSError`` is, ``FileError(errno, message, path)``; the message says it all.
     """
 
-    def __init__(self, errno: int | None, message: str, path: str) -> None:
-        OSError.__init__(self, errno, message, path)
-
     def __str__(self) -> str:
         return str(self.strerror)
 
 
-class OutputExistsError(FileError, FileExistsError):
+class OutputError(FileError):
+    """An output that cannot be written where it was asked for."""
+
+
+class OutputExistsError(OutputError, FileExistsError):
     """An output that exists already, and must not be replaced unasked."""
 
 

@@ -43,6 +43,7 @@ from heatsketch.metrics import (
     squared_distances_to,
 )
 from heatsketch.neighbor_lists import ListTree, NeighborLists, grow_tree, index_dtype
+from heatsketch.plain_state import from_plain, plain
 from heatsketch.row_blocks import RowBlocks
 from heatsketch.threads import in_threads
 
@@ -168,6 +169,14 @@ class Neighbors:
     n_neighbors: Any = None
     radii: Any = None
     lists: NeighborLists | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return plain arrays."""
+        return plain(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take plain arrays."""
+        vars(self).update(from_plain(state))
 
     def distances_to(self, X_new: Any) -> Any:
         """Squared distances from new points to the training points near them.

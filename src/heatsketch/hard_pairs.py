@@ -22,7 +22,7 @@ from heatsketch.metrics import squared_distances_to
 from heatsketch.neighbor_lists import NeighborLists, grow_tree
 from heatsketch.threads import in_threads
 
-__all__ = ["AllPairs", "PairSearch", "Pairs", "Stretches", "hardest", "joined", "scan_pairs"]
+__all__ = ["PairSearch", "PairTiles", "Pairs", "Stretches", "hardest", "joined", "scan_pairs"]
 
 TILE_ENTRIES = 1_000_000  # pairs looked at at a time, by each thread
 KEPT = 4000  # points all of whose distances are kept: 64 MB
@@ -114,10 +114,10 @@ def scan_pairs(Y: np.ndarray, Z: np.ndarray, *, n_each: int = 1) -> Stretches:
     >>> found.low, found.high, found.n_pairs
     (1.0, 4.0, 3)
     """
-    return AllPairs(Z).worst(Y, n_each=n_each)
+    return PairTiles(Z).worst(Y, n_each=n_each)
 
 
-class AllPairs:
+class PairTiles:
     """All pairs of some points, in tiles; squared distances are kept if they are few.
 
     Parameters
@@ -127,9 +127,9 @@ class AllPairs:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch.hard_pairs import AllPairs
+    >>> from heatsketch.hard_pairs import PairTiles
     >>> Z = np.random.default_rng(0).normal(size=(9, 3))
-    >>> AllPairs(Z).worst(2 * Z).n_pairs
+    >>> PairTiles(Z).worst(2 * Z).n_pairs
     36
     """
 

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
+from heatsketch.plain_state import from_plain, plain
 from heatsketch.row_blocks import RowBlocks
 from heatsketch.row_chunks import by_chunks, is_compiled
 
@@ -121,6 +122,14 @@ class HeatOperator:
     def dtype(self) -> np.dtype:
         """The precision of the products."""
         return self.matrix.dtype
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return plain arrays."""
+        return plain(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take plain arrays."""
+        vars(self).update(from_plain(state))
 
     def __matmul__(self, block: Any) -> Any:
         """Multiply a vector, or a block of column vectors."""

@@ -26,9 +26,9 @@ from scipy.optimize import minimize
 
 from heatsketch.exceptions import HeatSketchError, MissingValueError
 from heatsketch.hard_pairs import (
-    AllPairs,
     Pairs,
     PairSearch,
+    PairTiles,
     Stretches,
     hardest,
     joined,
@@ -221,7 +221,7 @@ class _PairFinder:
     """Who finds the worst pairs of a map: a scan of all pairs, or a search where that is long."""
 
     def __init__(self, Z: np.ndarray, seed: int = 0) -> None:
-        self.pairs, self.n_points, self.seed = AllPairs(Z), len(Z), seed
+        self.pairs, self.n_points, self.seed = PairTiles(Z), len(Z), seed
         self.n_each = len(Z) if _has_few_pairs(Z) else max(1, FOUND_PAIRS // (2 * len(Z)))
 
     @cached_property
@@ -261,6 +261,12 @@ class _Ground(NamedTuple):
 
     def coordinates(self, rows: np.ndarray) -> np.ndarray:
         return (self.points[rows] - self.center) @ self.axes
+
+    def differences(self, pairs: Pairs) -> np.ndarray:
+        """Return the unit vectors between the ends of some pairs."""
+        unit = self.points[pairs.first] - self.points[pairs.second].astype(np.float64)
+        unit /= np.sqrt(pairs.squares)[:, np.newaxis]
+        return (unit @ self.axes).astype(np.float32)
 
 
 def _surveyed(Z: np.ndarray) -> _Ground:
@@ -373,19 +379,28 @@ def _descended(
     ground: _Ground, pairs: Pairs, P: np.ndarray, doublings: int, n_steps: int
 ) -> np.ndarray:
     """Follow the slope of the smooth distortion of some pairs."""
-    rows, places = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
-    first, second = np.split(places.astype(np.int32), 2)
-    smooth = partial(
-        _smooth_distortion,
-        X=ground.coordinates(rows),
-        pairs=Pairs(first, second, pairs.squares),
-        doublings=doublings,
-        shape=P.shape,
-    )
+    X, pairs = _ends(ground, pairs)
+    smooth = partial(_smooth_distortion, X=X, pairs=pairs, doublings=doublings, shape=P.shape)
     options = {"maxiter": n_steps, "maxcor": MEMORY, "ftol": 1e-5, "gtol": 0}
     start = P.ravel() / np.linalg.norm(P)  # its length means nothing, but should not run away
     found = minimize(smooth, start, jac=True, method="L-BFGS-B", options=options)
     return found.x.reshape(P.shape)
+
+
+def _ends(ground: _Ground, pairs: Pairs) -> tuple[np.ndarray, Pairs]:
+    """Return the ends of some pairs, and the pairs as rows of them.
+
+    Where most ends belong to one pair, its difference stands for it: a pair with the origin, which
+    takes less memory, and is precise enough in single precision.
+    """
+    rows, places = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
+    if 2 * len(rows) <= len(pairs):
+        first, second = np.split(places.astype(np.int32), 2)
+        return ground.coordinates(rows), Pairs(first, second, pairs.squares)
+    between = ground.differences(pairs)
+    X = np.vstack([between, np.zeros_like(between[:1])])
+    first = np.arange(len(pairs), dtype=np.int32)
+    return X, Pairs(first, np.full_like(first, len(pairs)), np.ones(len(pairs)))
 
 
 def _smooth_distortion(
@@ -394,7 +409,7 @@ def _smooth_distortion(
     """Return the smooth distortion and its gradient, for ``q`` two to the number of doublings."""
     from heatsketch.compiled import pairs as loops  # numba is loaded when first needed
 
-    Y = X @ flat.reshape(shape)
+    Y = X @ flat.reshape(shape).astype(X.dtype)
     stretches = np.maximum(pairs.stretches(Y), TINY)
     up, down = np.empty_like(stretches), np.empty_like(stretches)
     negligible = NEGLIGIBLE ** (0.5**doublings)
@@ -404,7 +419,7 @@ def _smooth_distortion(
     weights = (up / sum_up - down / sum_down) / (stretches * pairs.squares)
     pulls = np.zeros_like(Y)
     loops.add_pulls(Y, pairs.first, pairs.second, weights, pulls)
-    return value / 2, (X.T @ pulls).ravel()
+    return value / 2, (X.T @ pulls).ravel().astype(np.float64)
 
 
 # --- refusals -------------------------------------------------------------------------------

@@ -7,11 +7,18 @@ counts. They leave out ``X`` as the caller holds it.
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 import numpy as np
 
-__all__ = ["all_pairs_bytes", "neighbors_bytes", "physical_memory", "tiles_bytes"]
+__all__ = [
+    "all_pairs_bytes",
+    "neighbors_bytes",
+    "peak_memory",
+    "physical_memory",
+    "tiles_bytes",
+]
 
 # All pairs in memory, at the peak: distances and affinities.
 DENSE_COPIES = 2
@@ -29,6 +36,17 @@ def physical_memory() -> float:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
         return float("inf")
+
+
+def peak_memory() -> int | None:
+    """Return the most bytes that this process has had; None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # as on Windows
+        return None
+    # Linux counts in KiB, macOS in bytes.
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def all_pairs_bytes(n_points: int, n_features: int, n_components: int, dtype: Any) -> float:

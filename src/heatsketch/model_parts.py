@@ -6,7 +6,7 @@ columns, ``d`` features. All letters must mean the same throughout a model, indi
 they point to, and permutations must be permutations. So whatever a file says, no compiled loop
 reads where it should not.
 
-Arrays that a model holds twice are stored once.
+What a model holds twice is stored once.
 """
 
 from __future__ import annotations
@@ -52,6 +52,26 @@ class Kept:
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
     letters: dict[str, Any] = field(default_factory=dict)
+    whole: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+
+    def put_once(self, part: Part, name: str, value: Any) -> bool:
+        """Keep the name of an object that has been kept already; say whether it is the first."""
+        for other, (kind, known) in self.whole.items():
+            if known is value and kind is part:
+                self.values[name] = {"same": other}
+                return False
+        self.whole[name] = part, value
+        return True
+
+    def get_once(self, part: Part, name: str) -> Any:
+        """Return what has been made already under another name, or None."""
+        found = self.values.get(name)
+        if not isinstance(found, dict):
+            return None
+        kind, made = self.whole.get(str(found.get("same")), (None, None))
+        if kind is not part:
+            raise Refused(f"{name} is {found!r}")
+        return made
 
     def put_array(self, name: str, array: np.ndarray) -> None:
         """Keep an array, or the name of the same one."""
@@ -274,16 +294,22 @@ class Record:
     is_right: Callable[[Any], bool] = lambda made: True
 
     def put(self, kept: Kept, name: str, value: Any) -> None:
-        """Keep all fields."""
+        """Keep all fields, once."""
+        if not kept.put_once(self, name, value):
+            return
         for place, part in self.fields.items():
             part.put(kept, f"{name}.{place}", getattr(value, place))
 
     def get(self, kept: Kept, name: str) -> Any:
         """Make it again from its fields, or refuse it."""
+        made = kept.get_once(self, name)
+        if made is not None:
+            return made
         found = {place: part.get(kept, f"{name}.{place}") for place, part in self.fields.items()}
         made = self.type(**found)
         if not self.is_right(made):
             raise Refused(f"the parts of {name} do not fit together")
+        kept.whole[name] = self, made
         return made
 
 

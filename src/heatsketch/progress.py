@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import TextIO
 
-__all__ = ["Listener", "listening", "on_terminal", "steps"]
+__all__ = ["Listener", "is_heard", "listening", "on_terminal", "steps"]
 
 # Told the name of some work and its number of steps; what it returns is called after each step.
 Listener = Callable[[str, int], Callable[[], None]]
@@ -35,6 +35,11 @@ def steps(name: str, n_steps: int) -> Callable[[], None]:
     """
     listener = _listener.get()
     return listener(name, n_steps) if listener and n_steps else lambda: None
+
+
+def is_heard() -> bool:
+    """Say whether anybody listens already."""
+    return _listener.get() is not None
 
 
 @contextmanager

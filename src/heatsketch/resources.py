@@ -11,7 +11,7 @@ from heatsketch.estimators import HeatSketch
 from heatsketch.heat_embedding import ALL_PAIRS_UP_TO
 from heatsketch.memory import all_pairs_bytes, neighbors_bytes, physical_memory, tiles_bytes
 
-__all__ = ["Resources", "estimate_resources"]
+__all__ = ["Resources", "estimate_memory", "estimate_resources"]
 
 # Points of the short runs that tell how fast this machine is.
 N_TRIED, N_TRIED_IN_PAIRS = 60_000, 3000
@@ -73,21 +73,56 @@ def estimate_resources(
     >>> 0.5 < needed.bytes / 2**30 < 1
     True
     """
-    if n_neighbors == "auto":
-        n_neighbors = None if n_points <= ALL_PAIRS_UP_TO else 15
+    n_neighbors = _resolved(n_neighbors, n_points)
     options = {"n_components": n_components, "power": power, "n_neighbors": n_neighbors}
-    size = n_points, n_features, n_components
+    size = n_points, n_features
+    needed = estimate_memory(*size, n_components=n_components, n_neighbors=n_neighbors, dtype=dtype)
     if n_neighbors is not None:
         n_tried = min(n_points, N_TRIED)
         took = _seconds(n_tried, n_features, dtype, options)
-        needed = neighbors_bytes(*size, n_neighbors, dtype)
         return Resources(needed, took * n_points / n_tried)
     n_tried = min(n_points, N_TRIED_IN_PAIRS)
     took = _seconds(n_tried, n_features, dtype, options) * (n_points / n_tried) ** 2
+    in_tiles = needed < all_pairs_bytes(*size, n_components, dtype)
+    return Resources(needed, TILE_FACTOR * took if in_tiles else took)
+
+
+def estimate_memory(
+    n_points: int,
+    n_features: int,
+    *,
+    n_components: int = 64,
+    n_neighbors: Any = "auto",
+    dtype: Any = np.float32,
+    memory_limit: float | None = None,
+) -> float:
+    """Bytes that :meth:`HeatSketch.fit` takes besides ``X``, from formulas alone.
+
+    Parameters
+    ----------
+    n_points, n_features, n_components, n_neighbors, dtype :
+        As for :func:`estimate_resources`.
+    memory_limit : float or None, default=None
+        As for :class:`LocalEngine`: all pairs that do not fit are made anew at every product.
+
+    Examples
+    --------
+    >>> from heatsketch.resources import estimate_memory
+    >>> estimate_memory(5000, 8) < estimate_memory(50_000, 8, n_neighbors=None)
+    True
+    """
+    size = n_points, n_features, n_components
+    n_neighbors = _resolved(n_neighbors, n_points)
+    if n_neighbors is not None:
+        return neighbors_bytes(*size, n_neighbors, dtype)
     needed = all_pairs_bytes(*size, dtype)
-    if needed > physical_memory():
-        return Resources(tiles_bytes(*size, dtype), TILE_FACTOR * took)
-    return Resources(needed, took)
+    there = physical_memory() if memory_limit is None else memory_limit
+    return needed if needed <= there else tiles_bytes(*size, dtype)
+
+
+def _resolved(n_neighbors: Any, n_points: int) -> Any:
+    automatic = None if n_points <= ALL_PAIRS_UP_TO else 15
+    return automatic if n_neighbors == "auto" else n_neighbors
 
 
 def _seconds(n_points: int, n_features: int, dtype: Any, options: dict) -> float:

@@ -70,10 +70,11 @@ def _maybe(is_it: Any, part: Part) -> Choice:
 def _neighbors_fit(neighbors: Neighbors) -> bool:
     if neighbors.metric != "precomputed" and neighbors.metric not in METRICS:
         return False
-    if neighbors.lists is not None and neighbors.metric not in LIST_METRICS:
+    listed = neighbors.lists is not None
+    if listed and (neighbors.metric not in LIST_METRICS or sparse.issparse(neighbors.points)):
         return False
     return (neighbors.n_neighbors is None) == (neighbors.radii is None) and (
-        neighbors.lists is None or neighbors.n_neighbors is not None
+        not listed or neighbors.n_neighbors is not None
     )
 
 
@@ -360,6 +361,9 @@ def _check_fit(model: Any, kept: Kept) -> None:
         raise Refused(f"n_components={model.n_components}, with {letters}")
     if not hasattr(model, "epsilon_"):
         return
+    if "precomputed" in (model.metric, model.affinity) and letters["d"] != letters["n"]:
+        # Rows of such a width are multiplied by columns of n numbers.
+        raise Refused(f"there are {letters['n']} points, with affinities to {letters['d']}")
     gaussian = model.affinity == "gaussian"
     if (gaussian and model.epsilon == "local") != isinstance(model.epsilon_, np.ndarray):
         raise Refused(f"epsilon={model.epsilon!r}, with epsilon_={model.epsilon_!r}")

@@ -83,9 +83,9 @@ def find_name(path: Path, name: str, known: Collection[str], argument: str) -> s
     by_case = [other for other in known if other.lower() == name.lower()]
     some = ", ".join(repr(other) for other in list(known)[:8])
     meant = " or ".join(repr(other) for other in dict.fromkeys(by_case + near))
-    remedy = f"did you mean {meant}?" if meant else f"it has {some}"
+    remedy = f"perhaps {meant} is meant" if meant else f"it has {some}"
     remedy = remedy if len(known) <= 8 or meant else f"{remedy} and {len(known) - 8} more"
-    raise FileFormatError(path, f"{argument}={name!r} is not in it", remedy.rstrip("?"))
+    raise FileFormatError(path, f"{argument}={name!r} is not in it", remedy)
 
 
 def column_positions(

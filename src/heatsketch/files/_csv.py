@@ -10,7 +10,7 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -206,9 +206,12 @@ def write_csv(
     ids = [] if columns.ids is None else [columns.ids]
 
     def write(X: np.ndarray, ids: Any, labels: Any) -> None:
-        before = [] if ids is None else [ids.tolist()]
-        after = [labels[name].tolist() for name in columns.labels]
-        writer.writerows(zip(*before, *X.T.tolist(), *after, strict=True))
+        carried = [*([] if ids is None else [ids]), *(labels[name] for name in columns.labels)]
+        values = [array.tolist() for array in carried]
+        n_before = 0 if ids is None else 1
+        rows = zip(*values[:n_before], *X.T.tolist(), *values[n_before:], strict=True)
+        texts = [value for array in carried if array.dtype.kind == "O" for value in array]
+        writer_of(texts).writerows(rows)
 
     with ExitStack() as stack:
         file: Any = stack.enter_context(atomic_file(path, overwrite=overwrite))
@@ -217,8 +220,17 @@ def write_csv(
             packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0)
             file = stack.enter_context(packed)
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-        writer = csv.writer(text, delimiter=_delimiter(path), lineterminator="\n")
-        writer.writerow([*ids, *columns.names, *columns.labels])
+
+        def writer_of(texts: Iterable[str | None]) -> Any:
+            # Python leaves these without quotes, where they would end a line or begin a file.
+            odd = any("\r" in value or "\ufeff" in value for value in texts if value is not None)
+            quoting: Any = csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL
+            return csv.writer(
+                text, delimiter=_delimiter(path), lineterminator="\n", quoting=quoting
+            )
+
+        header = [*ids, *columns.names, *columns.labels]
+        writer_of(header).writerow(header)
         yield write
         text.flush()
         text.detach()

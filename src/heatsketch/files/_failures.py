@@ -30,8 +30,12 @@ OF_THE_SYSTEM = {
 LONGEST_CAUSE = 300  # characters: some libraries print the file into their messages
 
 
+class _LibraryNeededError(ImportError):
+    """A library that is not installed: no fault of the file."""
+
+
 @contextmanager
-def reading(path: Path, remedy: str = "check that the file is whole") -> Iterator[None]:
+def reading(path: Path) -> Iterator[None]:
     """Turn every failure of every reader into a FileFormatError with the path and the cause.
 
     Parsers of hostile bytes raise almost anything: ``np.load`` alone leaks SyntaxError, TypeError,
@@ -39,21 +43,24 @@ def reading(path: Path, remedy: str = "check that the file is whole") -> Iterato
     """
     try:
         yield
-    except HeatSketchError:
+    except (HeatSketchError, _LibraryNeededError):
         raise
     except OSError as error:
         if error.errno in OF_THE_SYSTEM:
             with file_errors(path, doing="read"):
                 raise
-        raise _format_error(path, error, remedy) from error
+        raise _format_error(path, error) from error
     except Exception as error:
-        raise _format_error(path, error, remedy) from error
+        raise _format_error(path, error) from error
 
 
-def _format_error(path: Path, error: Exception, remedy: str) -> FileFormatError:
+def _format_error(path: Path, error: Exception) -> FileFormatError:
     cause = " ".join(str(error).split()) or "no further words"
     if len(cause) > LONGEST_CAUSE:
         cause = f"{cause[:LONGEST_CAUSE]}..."
+    remedy = "check that the file is whole, and what its extension says"
+    if isinstance(error, UnicodeError):
+        remedy = "save it as UTF-8"
     return FileFormatError(path, f"cannot be read ({type(error).__name__}: {cause})", remedy)
 
 
@@ -63,17 +70,22 @@ def needed(library: str, path: Path) -> Any:
         return importlib.import_module(library)
     except ImportError as error:
         name = library.partition(".")[0]
-        raise ImportError(
+        raise _LibraryNeededError(
             f"{path}: files of this kind need {name}; install it with: "
             'pip install "heatsketch[files]".'
         ) from error
 
 
-def refuse_beyond_memory(path: Path, n_bytes: int, what: str) -> None:
+def refuse_beyond_memory(
+    path: Path,
+    n_bytes: int,
+    what: str,
+    remedy: str = "read it in blocks, or choose some of its columns",
+) -> None:
     """Refuse to hold what this machine has no memory for, before any of it is allocated."""
     there = physical_memory()
     if n_bytes > there:
         raise MemoryBudgetError(
             f"{path}: {what} takes {n_bytes / 2**30:.3g} GiB of memory, and this machine has "
-            f"{there / 2**30:.3g}; read it in blocks, or choose some of its columns."
+            f"{there / 2**30:.3g}; {remedy}."
         )

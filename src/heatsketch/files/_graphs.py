@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import io, sparse
+from scipy import sparse
 
 from heatsketch.exceptions import FileFormatError
 from heatsketch.files._csv import text_lines
@@ -20,6 +22,11 @@ from heatsketch.files._csv import text_lines
 __all__ = ["Graph", "read_edge_list", "read_matrix_market"]
 
 SEPARATORS = re.compile(r"[\s,;]+")
+LAYOUTS = {
+    "coordinate": ("real", "double", "integer", "pattern"),
+    "array": ("real", "double", "integer"),
+}
+LINES_AT_ONCE = 2**16
 INTEGER = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
 
 
@@ -50,36 +57,65 @@ class Graph(NamedTuple):
     ids: Any
 
 
+class _Claims(NamedTuple):
+    """What the first lines of a Matrix Market file say, found to be possible."""
+
+    layout: str
+    field: str
+    symmetry: str
+    n_nodes: int
+    n_stored: int
+
+
 def read_matrix_market(path: Path) -> Graph:
-    """Read a square matrix; its nodes are numbered from 0."""
-    _check_claims(path)
-    entries = sparse.coo_array(io.mmread(path))
-    pairs = np.stack([entries.row, entries.col], axis=1).astype(np.int64)
-    n_nodes = entries.shape[0]
-    return Graph(_undirected(path, pairs, entries.data, n_nodes), np.arange(n_nodes))
+    """Read a square matrix; its nodes are numbered from 0.
 
-
-def _check_claims(path: Path) -> None:
-    """Hold the sizes in the first lines against the size of the file, before any is allocated."""
-    size = path.stat().st_size
+    Not by ``scipy.io.mmread``: some damaged files end its process by a segmentation fault.
+    """
     with text_lines(path) as lines:
-        banner = next(lines, "").lower().split()
-        if len(banner) != 5 or banner[0] != "%%matrixmarket" or banner[1] != "matrix":
-            raise FileFormatError(path, "it has no banner of Matrix Market", "check what it is")
-        _, _, layout, field, symmetry = banner
-        if field == "complex" or symmetry not in ("general", "symmetric"):
-            raise FileFormatError(
-                path, f"it is {field} and {symmetry}", "write real numbers, symmetric or general"
-            )
-        claims = next(line for line in lines if line.strip() and not line.startswith("%"))
-    n_rows, n_columns, *rest = (int(number) for number in claims.split())
+        claims = _claims(path, lines)
+        n_fields = 1 if claims.layout == "array" else 2 if claims.field == "pattern" else 3
+        numbers = _numbers(path, lines, n_fields)
+    n_nodes = claims.n_nodes
+    if len(numbers) != claims.n_stored:
+        raise FileFormatError(
+            path,
+            f"it claims {claims.n_stored} entries, and has {len(numbers)}",
+            "check that the file is whole",
+        )
+    if claims.layout == "array":
+        # By columns; of a symmetric one, from the diagonal down.
+        columns, rows = np.divmod(np.arange(n_nodes**2), max(n_nodes, 1))
+        pairs = np.stack([rows, columns], axis=1)
+        pairs = pairs if claims.symmetry == "general" else pairs[rows >= columns]
+    else:
+        pairs = _indices(path, numbers[:, :2], n_nodes)
+    weights = np.ones(len(numbers)) if claims.field == "pattern" else numbers[:, -1]
+    return Graph(_undirected(path, pairs, weights, n_nodes), np.arange(n_nodes))
+
+
+def _claims(path: Path, lines: Iterator[str]) -> _Claims:
+    """Hold the sizes in the first lines against the size of the file, before any is allocated."""
+    banner = next(lines, "").lower().split()
+    if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"]:
+        raise FileFormatError(path, "it has no banner of Matrix Market", "check what it is")
+    layout, field, symmetry = banner[2:]
+    known = LAYOUTS.get(layout, ())
+    if field not in known or symmetry not in ("general", "symmetric"):
+        raise FileFormatError(
+            path, f"it is {layout}, {field} and {symmetry}", "write real numbers, symmetric or not"
+        )
+    sizes = next((line for line in lines if line.strip() and not line.startswith("%")), "")
+    n_rows, n_columns, *rest = (int(number) for number in sizes.split())
     if n_rows != n_columns:
         raise FileFormatError(
             path,
             f"it has {n_rows} rows and {n_columns} columns, and a graph has as many of each",
             "save points as .npy or .parquet",
         )
-    n_stored = rest[0] if layout == "coordinate" else n_rows * (n_rows + 1) // 2
+    whole = n_rows**2 if symmetry == "general" else n_rows * (n_rows + 1) // 2
+    n_stored = whole if layout == "array" else rest[0]
+    size = path.stat().st_size
     # An entry takes two characters at least; a node without any entry cannot be embedded.
     if min(n_rows, n_stored) < 0 or 2 * n_stored > size or n_rows > 2 * n_stored:
         raise FileFormatError(
@@ -87,6 +123,38 @@ def _check_claims(path: Path) -> None:
             f"it claims {n_rows} nodes and {n_stored} entries in {size} bytes",
             "check that the file is whole, and leave out nodes without edges",
         )
+    return _Claims(layout, field, symmetry, n_rows, n_stored)
+
+
+def _numbers(path: Path, lines: Iterator[str], n_fields: int) -> np.ndarray:
+    """Return the numbers of all lines, of which each has as many."""
+    pieces = [np.empty((0, n_fields))]
+    while some := list(islice(lines, LINES_AT_ONCE)):
+        rows = [line.split() for line in some if line.strip() and not line.startswith("%")]
+        for fields in rows:
+            if len(fields) != n_fields:
+                raise FileFormatError(
+                    path,
+                    f"one of its lines is {' '.join(fields)[:60]!r}, which has {len(fields)} "
+                    f"numbers, not {n_fields}",
+                    "check that the file is whole",
+                )
+        if rows:
+            pieces.append(np.array(rows, dtype=np.float64))
+    return np.concatenate(pieces)
+
+
+def _indices(path: Path, numbers: np.ndarray, n_nodes: int) -> np.ndarray:
+    """Return pairs of nodes, counted from 0."""
+    good = (numbers >= 1) & (numbers <= n_nodes) & (numbers == np.floor(numbers))
+    if not good.all():
+        value = numbers[~good][0]
+        raise FileFormatError(
+            path,
+            f"{value:.16g} is none of its nodes, which are 1 to {n_nodes}",
+            "check that the file is whole",
+        )
+    return numbers.astype(np.int64) - 1
 
 
 def read_edge_list(path: Path) -> Graph:

@@ -2,13 +2,13 @@
 
 The table is ``X``, or the layer or entry of obsm that ``key`` names, dense or sparse in rows.
 Labels are columns of obs; ids are the names of obs, or another column of it. Rows are read by
-``h5py`` as they are asked for. (``h5py`` and ``anndata`` are imported in this file only.)
+``h5py`` as they are asked for. (``h5py`` and ``anndata``
+are imported here and in the file of the writer only.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, prod
 from pathlib import Path
@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch.atomic_file import atomic_file
-from heatsketch.exceptions import FileFormatError, HeatSketchError
+from heatsketch.exceptions import FileFormatError
 from heatsketch.files._columns import (
     Wanted,
     carried,
@@ -28,13 +27,9 @@ from heatsketch.files._columns import (
     float_dtype,
 )
 from heatsketch.files._failures import needed, refuse_beyond_memory
-from heatsketch.files._output import Columns
 from heatsketch.files._table import Block, Table
 
-__all__ = ["open_h5ad", "write_h5ad"]
-
-EMBEDDING = "obsm/X_heatsketch"
-CHUNK_BYTES = 2**20
+__all__ = ["open_h5ad"]
 
 
 def open_h5ad(path: Path, wanted: Wanted) -> Table:
@@ -161,7 +156,8 @@ def _refuse_elsewhere(path: Path, node: Any) -> None:
         wanted = [ceil(n / chunk) for n, chunk in zip(node.shape, node.chunks or (), strict=False)]
         whole = node.chunks is None or node.id.get_num_chunks() == prod(wanted)
         chunk = prod(node.chunks or ()) * node.dtype.itemsize
-        refuse_beyond_memory(path, chunk, f"a chunk of {node.name}")
+        remedy = "write it in smaller chunks"
+        refuse_beyond_memory(path, chunk, f"a chunk of {node.name}", remedy)
     if node.size and not whole:
         raise FileFormatError(
             path,
@@ -232,62 +228,3 @@ def _checked_rows(parts: Any, shape: tuple[int, int]) -> Any:
     # Else products would read memory that is not theirs.
     X.check_format(full_check=True)
     return X
-
-
-# --- writing -------------------------------------------------------------------------------------
-
-
-@contextmanager
-def write_h5ad(
-    path: Path, columns: Columns, overwrite: bool
-) -> Iterator[Callable[[Any, Any, Any], None]]:
-    """Write an embedding into obsm as it comes, and ids and labels into obs at the end."""
-    h5py = needed("h5py", path)
-    for name in (columns.ids or "", *columns.labels):
-        if "/" in name or name == "_index":
-            raise HeatSketchError(f"{path}: {name!r} is no name for a column of obs; rename it.")
-    carried_along: list[Block] = []
-    n_columns = len(columns.names)
-    chunk = max(1, CHUNK_BYTES // (n_columns * columns.dtype.itemsize))
-
-    def write(X: np.ndarray, ids: Any, labels: Any) -> None:
-        n_rows = len(rows)
-        rows.resize(n_rows + len(X), axis=0)
-        rows[n_rows:] = X
-        carried_along.append(Block(None, ids, labels))
-
-    with atomic_file(path, overwrite=overwrite) as output, h5py.File(output, "w") as file:
-        rows = file.create_dataset(
-            EMBEDDING,
-            (0, n_columns),
-            columns.dtype,
-            maxshape=(None, n_columns),
-            chunks=(chunk, n_columns),
-            fletcher32=True,  # a checksum in every chunk
-        )
-        rows.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
-        yield write
-        _write_frames(path, file, columns, carried_along, len(rows))
-
-
-def _write_frames(
-    path: Path, file: Any, columns: Columns, carried_along: list[Block], n_rows: int
-) -> None:
-    pandas, anndata = needed("pandas", path), needed("anndata.io", path)
-    data = {}
-    index = [str(row) for row in range(n_rows)]
-    if columns.ids is not None and carried_along:
-        index = [str(name) for name in np.concatenate([block.ids for block in carried_along])]
-    for name in columns.labels:
-        pieces = [block.labels[name] for block in carried_along]
-        values = np.concatenate(pieces) if pieces else np.empty(0, dtype=object)
-        if values.dtype == object:
-            values = pandas.Categorical(values)
-        data[name] = values
-    obs = pandas.DataFrame(data, index=pandas.Index(index, dtype=object, name=columns.ids))
-    anndata.write_elem(file, "obs", obs)
-    anndata.write_elem(file, "var", pandas.DataFrame(index=pandas.Index([], dtype=object)))
-    for folder in ("layers", "obsp", "varm", "varp", "uns"):
-        anndata.write_elem(file, folder, {})
-    file["obsm"].attrs.update({"encoding-type": "dict", "encoding-version": "0.1.0"})
-    file.attrs.update({"encoding-type": "anndata", "encoding-version": "0.1.0"})

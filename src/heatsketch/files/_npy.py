@@ -94,7 +94,7 @@ class NpyTable(Table):
         with self.path.open("rb") as file:
             for start in range(0, self.n_rows, rows):
                 X = read(file, start, min(rows, self.n_rows - start))
-                yield Block(X.astype(self.dtype, order="C"))
+                yield Block(X.astype(self.dtype, order="C", copy=False))
 
     def _rows(self, file: IO[bytes], start: int, n_rows: int) -> np.ndarray:
         n_columns = self.layout.shape[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,12 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch.atomic_file import file_errors
-from heatsketch.exceptions import DtypeError, FileFormatError, HeatSketchError
+from heatsketch.exceptions import DtypeError, FileFormatError, HeatSketchError, OutputError
 from heatsketch.files._columns import Wanted
 from heatsketch.files._csv import open_csv, write_csv
 from heatsketch.files._failures import reading
 from heatsketch.files._graphs import Graph, read_edge_list, read_matrix_market
-from heatsketch.files._h5ad import open_h5ad, write_h5ad
+from heatsketch.files._h5ad import open_h5ad
+from heatsketch.files._h5ad_output import write_h5ad
 from heatsketch.files._npy import open_npy, write_npy
 from heatsketch.files._npz import open_npz, write_npz
 from heatsketch.files._output import Columns, TableWriter
@@ -254,16 +256,18 @@ def refuse_same_file(
     >>> from heatsketch.files import refuse_same_file
     >>> refuse_same_file(["/tmp"], "/tmp/../tmp")
     Traceback (most recent call last):
-    heatsketch.exceptions.HeatSketchError: output=/tmp/../tmp is also the input /tmp; use another...
+    heatsketch.exceptions.OutputError: output=/tmp/../tmp is also the input /tmp; use another...
     """
     output = Path(output)
     for given in map(Path, inputs):
-        one, other = Path(os.path.realpath(given)), Path(os.path.realpath(output))
-        same = given.exists() and output.exists() and os.path.samefile(given, output)
+        with file_errors(output):
+            one, other = Path(os.path.realpath(given)), Path(os.path.realpath(output))
+            same = given.exists() and output.exists() and os.path.samefile(given, output)
         if same or one == other or one in other.parents or other in one.parents:
-            raise HeatSketchError(
+            message = (
                 f"output={output} is also the input {given}; use another path for one of them."
             )
+            raise OutputError(errno.EEXIST, message, str(output))
 
 
 def _extension(path: Path, known: dict[str, Any], what: str) -> str:

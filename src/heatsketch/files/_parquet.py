@@ -145,6 +145,8 @@ class ParquetTable(Table):
                 for batch in file.iter_batches(rows, columns=columns, use_threads=False):
                     if batch.num_rows:
                         yield self._block(batch)
+        # Which would keep what it decoded: hundreds of MiB of a table with many columns.
+        needed("pyarrow", self.path).default_memory_pool().release_unused()
 
     def _block(self, batch: Any) -> Block:
         _, labels, ids, _, _ = self.wanted
@@ -188,7 +190,9 @@ def write_parquet(
     def schema(carried_kinds: dict[str, str]) -> Any:
         number = str(columns.dtype)
         kinds = {name: ARROW_NAMES[kind] for name, kind in carried_kinds.items()}
-        return arrow.schema([(name, getattr(arrow, kinds.get(name, number))()) for name in order])
+        return arrow.schema(
+            [(name, arrow.type_for_alias(kinds.get(name, number))) for name in order]
+        )
 
     def write(X: np.ndarray, ids: Any, labels: Any) -> None:
         nonlocal writer
@@ -203,7 +207,11 @@ def write_parquet(
     with atomic_file(path, overwrite=overwrite) as file:
 
         def opened(its_schema: Any) -> Any:
-            return parquet.ParquetWriter(file, its_schema, write_page_checksum=True)
+            # A dictionary of numbers that never come again is a waste of time and space.
+            repeated = [field.name for field in its_schema if field.type == arrow.string()]
+            return parquet.ParquetWriter(
+                file, its_schema, write_page_checksum=True, use_dictionary=repeated
+            )
 
         try:
             yield write

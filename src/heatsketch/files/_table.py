@@ -62,6 +62,8 @@ class Table(ABC):
         float32, bool and integers of at most 16 bits; float64 otherwise.
     is_sparse : bool
         Whether ``X`` comes as ``scipy.sparse.csr_array``.
+    has_ids : bool
+        Whether blocks have ids.
 
     Examples
     --------
@@ -158,6 +160,11 @@ class Table(ABC):
             raise FileFormatError(
                 self.path, f"row {row} has no id", "fill it in, or use another column for ids="
             )
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether blocks have ids."""
+        return self._carries[0]
 
     def __repr__(self) -> str:
         return (

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import file_digest
-from itertools import product
 from math import ceil, prod
 from pathlib import Path
 from typing import Any
@@ -151,13 +150,23 @@ def _chunk_files(path: Path, array: Any, rows: slice = slice(None)) -> Iterator[
     counts = [ceil(n / chunk) for n, chunk in zip(array.shape, _outer_chunks(array), strict=True)]
     grid = [range(count) for count in counts]
     grid[0] = grid[0][rows]
-    for place in product(*grid):
+    for place in _places(grid):
         yield path / array.path / array.metadata.encode_chunk_key(place)
+
+
+def _places(grid: list[range]) -> Iterator[tuple[int, ...]]:
+    """Give what itertools.product gives, which holds all of a grid that may be made up."""
+    if not grid:
+        yield ()
+        return
+    for first in grid[0]:
+        yield from ((first, *rest) for rest in _places(grid[1:]))
 
 
 def _check_chunks(path: Path, array: Any, manifest: dict[str, str] | None) -> None:
     chunk = prod(_outer_chunks(array)) * array.dtype.itemsize
-    refuse_beyond_memory(path, chunk, f"a chunk of array {array.path!r}")
+    remedy = "write it in smaller chunks"
+    refuse_beyond_memory(path, chunk, f"a chunk of array {array.path!r}", remedy)
     for file in _chunk_files(path, array):
         name = file.relative_to(path).as_posix()
         if not file.is_file():

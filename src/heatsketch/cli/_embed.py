@@ -1,0 +1,193 @@
+"""``heatsketch embed``: from a table or a graph to an embedding, and to a model."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import typer
+
+from heatsketch.cli._console import Reply, say
+from heatsketch.cli._memory import announced_bytes, fitting_engine
+from heatsketch.cli._options import (
+    Bandwidth,
+    ColumnNames,
+    Components,
+    Header,
+    IdColumn,
+    Key,
+    LabelNames,
+    MemoryLimit,
+    Neighbors,
+    Output,
+    Overwrite,
+    Power,
+    readable_bytes,
+    readable_seconds,
+)
+from heatsketch.cli._rows import Rows, Wanted, embedding_output, open_rows
+from heatsketch.memory import peak_memory
+
+__all__ = ["embed"]
+
+
+class _Places(NamedTuple):
+    """Where the outputs go, and whether they may replace what is there."""
+
+    embedding: Path
+    model: Path | None
+    overwrite: bool
+
+
+class _DryRun(Exception):  # noqa: N818 - it is no error
+    """Leaves an output before it appears."""
+
+
+def embed(
+    input: Annotated[Path, typer.Argument(help="A table, or a graph (.mtx, .edges).")],
+    *,
+    output: Output,
+    model: Annotated[Path | None, typer.Option(help="Where to save the model.")] = None,
+    components: Components = 64,
+    power: Power = "auto",
+    epsilon: Bandwidth = "local",
+    neighbors: Neighbors = "auto",
+    normalization: Annotated[str, typer.Option(help="symmetric or bistochastic.")] = "symmetric",
+    metric: Annotated[str, typer.Option(help="euclidean, cosine, manhattan, ...")] = "euclidean",
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of the random numbers.")] = 0,
+    columns: ColumnNames = None,
+    labels: LabelNames = None,
+    ids: IdColumn = None,
+    key: Key = None,
+    header: Header = None,
+    memory_limit: MemoryLimit = None,
+    overwrite: Overwrite = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what it would take and write.")
+    ] = False,
+) -> Reply:
+    """Embed the rows of a table, or the nodes of a graph.
+
+    Euclidean distances between rows of the output estimate diffusion distances. Ids and labels
+    are carried along; rows with the same id in two tables get the same random numbers, so that
+    two models can be compared (see drift).
+    """
+    from heatsketch import HeatSketch
+
+    places = _Places(output, model, overwrite)
+    _refuse_collisions(input, places)
+    sketch = HeatSketch(
+        components,
+        power=power,
+        epsilon=epsilon,
+        n_neighbors=None if neighbors == "all" else neighbors,
+        metric=metric,
+        normalization=normalization,
+        random_state=seed,
+    )
+    sketch._validate_params()  # before anybody waits
+    rows = open_rows(input, Wanted(columns, labels, ids, key, header))
+    if rows.shape is None:
+        sketch.set_params(affinity="precomputed")
+    announced = announced_bytes(rows, sketch, memory_limit)
+    sketch.set_params(engine=fitting_engine(rows, announced, memory_limit))
+    return _run(rows, sketch, places, announced, dry_run=dry_run)
+
+
+def _refuse_collisions(input: Path, places: _Places) -> None:
+    from heatsketch.atomic_file import check_output_file
+    from heatsketch.files import refuse_same_file
+
+    refuse_same_file([input], places.embedding)
+    if places.model is not None:
+        refuse_same_file([input, places.embedding], places.model)
+        check_output_file(places.model, overwrite=places.overwrite)
+
+
+def _run(
+    rows: Rows, sketch: Any, places: _Places, announced: float | None, *, dry_run: bool
+) -> Reply:
+    start = perf_counter()
+    options = {"n_components": sketch.n_components, "dtype": rows.dtype}
+    try:
+        with embedding_output(
+            places.embedding, rows, overwrite=places.overwrite, **options
+        ) as write:
+            if dry_run:
+                raise _DryRun
+            if announced is not None and sys.stderr.isatty():
+                say(f"Takes about {readable_bytes(announced)} of memory.")
+            block = rows.read()
+            _fit(sketch, block, rows)
+            write(sketch.embedding_, block)
+            # Last, so that whatever fails before leaves neither of the two.
+            if places.model is not None:
+                sketch.save(places.model, overwrite=places.overwrite)
+    except _DryRun:
+        return _estimate(rows, sketch, places, announced)
+    return _reply(rows, sketch, places, announced, perf_counter() - start)
+
+
+def _fit(sketch: Any, block: Any, rows: Rows) -> None:
+    from heatsketch.row_names import row_numbers
+
+    sketch.fit(block.X, row_ids=None if block.ids is None else row_numbers(block.ids))
+    if rows.names is not None:
+        # So that transform finds the columns by their names, in whatever order they come.
+        sketch.feature_names_in_ = np.array(rows.names, dtype=object)
+
+
+def _estimate(rows: Rows, sketch: Any, places: _Places, announced: float | None) -> Reply:
+    from heatsketch import estimate_resources
+
+    told = {**_what(rows, places), "dry_run": True, "bytes": announced, "seconds": None}
+    lines = [f"Would read: {rows.path}", f"Would write: {_written(places)}"]
+    if announced is None or rows.shape is None:
+        why = "a graph does not tell" if rows.shape is None else "a sparse table does not tell"
+        return Reply(told, "\n".join([*lines, f"Memory and time: {why} before it is read."]))
+    names = ("n_components", "power", "n_neighbors")
+    options = {name: getattr(sketch, name) for name in names}
+    seconds = estimate_resources(*rows.shape, dtype=rows.dtype, **options).seconds
+    lines[0] += f" ({rows.shape[0]} rows, {rows.shape[1]} columns)"
+    lines.append(f"Memory: about {readable_bytes(announced)}")
+    lines.append(f"Time: about {readable_seconds(seconds)}, within a factor of two")
+    return Reply({**told, "seconds": seconds}, "\n".join(lines))
+
+
+def _what(rows: Rows, places: _Places) -> dict[str, Any]:
+    n_rows, n_columns = rows.shape or (None, None)
+    read = {"input": rows.path, "rows": n_rows, "columns": n_columns, "dtype": str(rows.dtype)}
+    return {**read, "output": places.embedding, "model": places.model}
+
+
+def _written(places: _Places) -> str:
+    return ", ".join(str(path) for path in (places.embedding, places.model) if path is not None)
+
+
+def _reply(
+    rows: Rows, sketch: Any, places: _Places, announced: float | None, seconds: float
+) -> Reply:
+    n_rows, n_components = sketch.embedding_.shape
+    peak = peak_memory()
+    memory = "" if peak is None else f" and {readable_bytes(peak)} of memory"
+    told = {
+        **_what(rows, places),
+        "rows": n_rows,
+        "columns": sketch.n_features_in_,
+        "components": n_components,
+        "power": sketch.power_,
+        "epsilon": "local" if isinstance(sketch.epsilon_, np.ndarray) else sketch.epsilon_,
+        "seed": sketch.seed_,
+        "pieces": sketch.n_connected_components_,
+        "seconds": seconds,
+        "announced_bytes": announced,
+        "peak_bytes": peak,
+    }
+    return Reply(
+        told,
+        f"Written: {_written(places)}\n{n_rows} rows in {n_components} columns, power "
+        f"{sketch.power_}, in {readable_seconds(seconds)}{memory}",
+    )

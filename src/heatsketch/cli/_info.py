@@ -1,0 +1,42 @@
+"""``heatsketch info``: what a model file holds, from its header alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from heatsketch.cli._console import Reply
+from heatsketch.cli._options import readable_bytes
+
+__all__ = ["info"]
+
+# In the words of the other commands.
+SHOWN = {
+    "class": "model",
+    "n_points": "rows",
+    "n_features": "columns",
+    "n_components": "components",
+    "power": "power",
+    "seed": "seed",
+    "training_data": "training data",
+    "format_version": "format",
+}
+
+
+def info(model: Annotated[Path, typer.Argument(help="What embed saved.")]) -> Reply:
+    """Say what a model holds: its options, its size, and what wrote it."""
+    from heatsketch import model_info
+
+    told = model_info(model)
+    lines = [(name, told[key]) for key, name in SHOWN.items() if told[key] is not None]
+    lines.append(("size", readable_bytes(told["bytes"])))
+    shown = {**told["parameters"], **{f"with {n}": v for n, v in told["versions"].items()}}
+    lines += [(name, value) for name, value in shown.items() if name not in told]
+    return Reply({"path": model, **told}, "\n".join(_line(*line) for line in lines))
+
+
+def _line(name: str, value: Any) -> str:
+    words = {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
+    return f"{name:20} {words}"

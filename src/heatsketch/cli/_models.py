@@ -1,0 +1,73 @@
+"""Models, and their rows by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heatsketch.cli._exit_codes import CommandError, ExitCode
+
+__all__ = ["load_embedding", "load_sketch", "positions", "row_ids"]
+
+
+def load_embedding(path: Path) -> Any:
+    """Load a model that embeds new rows."""
+    from heatsketch import DiffusionMap, HeatSketch, load
+
+    model = load(path)
+    if not isinstance(model, HeatSketch | DiffusionMap):
+        raise _other_kind(path, model, "a HeatSketch or a DiffusionMap")
+    return model
+
+
+def load_sketch(path: Path) -> Any:
+    """Load a model whose distances have intervals."""
+    from heatsketch import HeatSketch, load
+
+    model = load(path)
+    if not isinstance(model, HeatSketch):
+        raise _other_kind(path, model, "a HeatSketch, as embed saves it")
+    return model
+
+
+def _other_kind(path: Path, model: Any, wanted: str) -> CommandError:
+    message = f"{path} holds a {type(model).__name__}; give {wanted}."
+    return CommandError(message, ExitCode.ARGUMENTS)
+
+
+def row_ids(model: Any) -> np.ndarray:
+    """Return the ids of the rows, in the order of the embedding."""
+    ids = np.empty_like(model.row_ids_)
+    ids[model.order_] = model.row_ids_
+    return ids
+
+
+def positions(model: Any, path: Path, names: list[str]) -> np.ndarray:
+    """Return which rows of the embedding have these names.
+
+    Parameters
+    ----------
+    model : HeatSketch
+    path : pathlib.Path
+        Where it comes from, for a message.
+    names : list of str
+        Ids of the table that was embedded; positions, counted from 0, if it had none.
+    """
+    from heatsketch.row_names import row_number
+
+    ids = row_ids(model)
+    order = np.argsort(ids)
+    numbers = np.array([row_number(name) for name in names], dtype=np.int64)
+    places = np.searchsorted(ids[order], numbers).clip(max=len(ids) - 1)
+    found = order[places]
+    absent = ids[found] != numbers
+    if absent.any():
+        name = names[int(np.argmax(absent))]
+        what = f"ids, for instance {ids[0]}" if ids.max() >= len(ids) else f"rows 0 to {ids.max()}"
+        raise CommandError(
+            f"row {name!r} is not in {path}, which has {len(ids)} rows; use its {what}.",
+            ExitCode.ARGUMENTS,
+        )
+    return found

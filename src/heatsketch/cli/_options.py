@@ -1,0 +1,194 @@
+"""Options that several commands have, and how their words become values."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = [
+    "Bandwidth",
+    "ColumnNames",
+    "Components",
+    "Confidence",
+    "Header",
+    "IdColumn",
+    "Key",
+    "LabelNames",
+    "MemoryLimit",
+    "Neighbors",
+    "Output",
+    "Overwrite",
+    "Power",
+    "Whole",
+    "readable_bytes",
+    "readable_seconds",
+]
+
+UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
+
+
+def whole_number(text: str) -> int:
+    """Return a whole number, also one like 1e7.
+
+    Examples
+    --------
+    >>> from heatsketch.cli._options import whole_number
+    >>> whole_number("1e7")
+    10000000
+    """
+    try:
+        number = float(text)
+        if number != int(number) or number < 1:
+            raise ValueError
+    except (ValueError, OverflowError) as error:
+        raise typer.BadParameter(f"{text!r} is no whole number of at least 1; use 1e6.") from error
+    return int(number)
+
+
+def number_of_bytes(text: str) -> int:
+    """Return how many bytes a size like 2GiB or 500MB is.
+
+    Examples
+    --------
+    >>> from heatsketch.cli._options import number_of_bytes
+    >>> number_of_bytes("2GiB"), number_of_bytes("1.5k")
+    (2147483648, 1500)
+    """
+    found = SIZE.fullmatch(text.strip())
+    if not found:
+        raise typer.BadParameter(f"{text!r} is no size; use one like 2GiB or 500MB.")
+    number, unit, binary = found.groups()
+    return int(float(number) * (1024 if binary else 1000) ** UNITS[unit.upper()])
+
+
+def words_or(*words: str, number: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return a parser of some words, or else of a number."""
+
+    def value(text: Any) -> Any:
+        if text in words:
+            return text
+        try:
+            return number(text)
+        except ValueError as error:
+            known = " or ".join(repr(word) for word in words)
+            raise typer.BadParameter(f"{text!r} is neither a number nor {known}.") from error
+
+    return value
+
+
+def _power(text: str) -> int | float:
+    value = float(text)
+    return int(value) if value.is_integer() else value
+
+
+def _names(text: str) -> list[str]:
+    names = next(csv.reader([text], skipinitialspace=True), [])
+    if not all(names) or not names:
+        raise typer.BadParameter(f"{text!r} must be names with commas between them, like a,b,c.")
+    return names
+
+
+def _fraction(text: Any) -> float:
+    try:
+        value = float(text)
+        if not 0 < value < 1:
+            raise ValueError
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} must be between 0 and 1; use 0.95.") from error
+    return value
+
+
+Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write the rows.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace outputs that exist.")]
+ColumnNames = Annotated[
+    Any,
+    typer.Option(
+        "--columns",
+        parser=_names,
+        metavar="A,B,...",
+        help="Columns of numbers; all that are neither labels nor ids if left out.",
+    ),
+]
+LabelNames = Annotated[
+    Any,
+    typer.Option(
+        "--labels", parser=_names, metavar="A,B,...", help="Columns to carry along to the output."
+    ),
+]
+IdColumn = Annotated[
+    str | None, typer.Option("--ids", metavar="COLUMN", help="The column that names the rows.")
+]
+Key = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Which array of .npz or .zarr, which layer of .h5ad."),
+]
+Header = Annotated[
+    bool | None, typer.Option(help="Whether the first line of .csv or .tsv is names.")
+]
+Confidence = Annotated[
+    Any, typer.Option(parser=_fraction, metavar="FLOAT", help="Of the intervals.")
+]
+MemoryLimit = Annotated[
+    Any,
+    typer.Option(
+        parser=number_of_bytes, metavar="SIZE", help="Most memory of the command, like 2GiB."
+    ),
+]
+Components = Annotated[
+    Any, typer.Option("--components", "--k", parser=whole_number, metavar="K", help="Columns.")
+]
+Power = Annotated[
+    Any,
+    typer.Option(
+        parser=words_or("auto", number=_power), metavar="P|auto", help="How many steps heat flows."
+    ),
+]
+Bandwidth = Annotated[
+    Any,
+    typer.Option(
+        parser=words_or("auto", "local", number=float),
+        metavar="E|auto|local",
+        help="Bandwidth of the affinity: for all points, or for each its own (local).",
+    ),
+]
+Neighbors = Annotated[
+    Any,
+    typer.Option(
+        parser=words_or("auto", "all", number=int),
+        metavar="N|auto|all",
+        help="Nearest neighbours, or all pairs; auto is all up to 5000 points, and 15 beyond.",
+    ),
+]
+Whole = Annotated[Any, typer.Option(parser=whole_number, metavar="N")]
+
+
+def readable_bytes(size: float) -> str:
+    """Return a size for people.
+
+    Examples
+    --------
+    >>> from heatsketch.cli._options import readable_bytes
+    >>> readable_bytes(3 * 2**29)
+    '1.5 GiB'
+    """
+    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{max(size / 2**20, 1):.0f} MiB"
+
+
+def readable_seconds(seconds: float) -> str:
+    """Return a duration for people.
+
+    Examples
+    --------
+    >>> from heatsketch.cli._options import readable_seconds
+    >>> readable_seconds(0.2), readable_seconds(300), readable_seconds(90000)
+    ('1 s', '5 min', '25 h')
+    """
+    if seconds < 120:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"

@@ -1,0 +1,55 @@
+"""``heatsketch reproduce``: the paper's experiments at the press of a button."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heatsketch.atomic_file import file_errors
+from heatsketch.cli._console import Reply
+from heatsketch.cli._exit_codes import CommandError, ExitCode
+from heatsketch.progress import steps
+
+__all__ = ["reproduce"]
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Experiments to run; all if left out.")
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=2, help="Trials of each; as many as the paper if left out.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for reproduction.md and what belongs to it.")
+    ] = Path(),
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything.")] = 0,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="As many as cores if left out.")
+    ] = None,
+) -> Reply:
+    """Run the paper's experiments, draw its figures and judge its claims.
+
+    Each trial is written as soon as it is done: interrupt it at any time, and call it again to
+    go on.
+    """
+    # Only this command needs matplotlib and the like.
+    from heatsketch.experiments import CATALOGUE, Run, run_experiments
+    from heatsketch.experiments.report import write_report
+
+    for name in names or []:
+        if name not in CATALOGUE:
+            known = ", ".join(CATALOGUE)
+            raise typer.BadParameter(f"NAME={name!r} is unknown; use some of: {known}.")
+    run = Run(tuple(names or CATALOGUE), out / "reproduction", trials, seed)
+    done = steps("trials", sum(run.n_trials(name) for name in run.names))
+    try:
+        with file_errors(out):
+            results = run_experiments(run, processes=processes, on_trial=lambda name: done())
+            page = write_report(run, results)
+    except KeyboardInterrupt:
+        message = "interrupted; what is done is kept: the same call goes on from here."
+        raise CommandError(message, ExitCode.INTERRUPTED, "KeyboardInterrupt") from None
+    return Reply({"page": page, "experiments": list(run.names)}, f"Written: {page}")

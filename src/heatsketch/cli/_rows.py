@@ -1,0 +1,164 @@
+"""Rows in and rows out: what an input holds, and an output that is checked before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from heatsketch.atomic_file import file_errors
+from heatsketch.cli._exit_codes import CommandError, ExitCode, as_exit_code
+from heatsketch.exceptions import HeatSketchError
+from heatsketch.files import (
+    GRAPH_EXTENSIONS,
+    Block,
+    Table,
+    open_table,
+    read_graph,
+    table_writer,
+)
+from heatsketch.progress import steps
+
+__all__ = ["Rows", "Wanted", "embedding_output", "open_rows", "open_wanted"]
+
+NUMBERS_ONLY = ".npy"  # which keeps neither ids nor labels
+BLOCK_ENTRIES = 2**22  # numbers that are written at a time
+
+
+class Wanted(NamedTuple):
+    """What was asked of an input; the arguments of :func:`heatsketch.files.open_table`."""
+
+    columns: list[str] | None
+    labels: list[str] | None
+    ids: str | None
+    key: str | None
+    header: bool | None
+
+
+class Rows(NamedTuple):
+    """What is known of an input before it is read.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+    shape : (int, int) or None
+        None for a graph, which does not tell before it is read.
+    dtype : dtype
+    names : tuple of str or None
+        Of the columns, if they have names.
+    ids : str or None
+        What the column of ids is called in an output.
+    labels : tuple of str
+    must_keep_ids : bool
+        Whether an output without ids would lose something that was asked for.
+    is_dense : bool
+    read : callable
+        Returns a Block of all rows.
+    """
+
+    path: Path
+    shape: tuple[int, int] | None
+    dtype: Any
+    names: tuple[str, ...] | None
+    ids: str | None
+    labels: tuple[str, ...]
+    must_keep_ids: bool
+    is_dense: bool
+    read: Callable[[], Block]
+
+
+def open_rows(path: Path, wanted: Wanted) -> Rows:
+    """Look at an input: a graph or a table, by its extension."""
+    if path.name.lower().endswith(GRAPH_EXTENSIONS):
+        return _graph_rows(path, wanted)
+    table = open_wanted(path, wanted)
+    return Rows(
+        path=path,
+        shape=(table.n_rows, len(table.names)),
+        dtype=table.dtype,
+        names=table.names if _are_named(table.names) else None,
+        ids=wanted.ids or ("id" if table.has_ids else None),
+        labels=tuple(wanted.labels or ()),
+        must_keep_ids=wanted.ids is not None,
+        is_dense=not table.is_sparse,
+        read=lambda: _read(table),
+    )
+
+
+def open_wanted(path: Path, wanted: Wanted) -> Table:
+    """Open a table, with the labels that were asked for."""
+    return open_table(path, **{**wanted._asdict(), "labels": wanted.labels or ()})
+
+
+def _are_named(names: tuple[str, ...]) -> bool:
+    return names != tuple(f"x{column}" for column in range(len(names)))
+
+
+def _read(table: Table) -> Block:
+    """Read all rows, and say how far that is."""
+    done = steps("reading", 1)
+    block = table.read()
+    done()
+    return block
+
+
+def _graph_rows(path: Path, wanted: Wanted) -> Rows:
+    for name, value in wanted._asdict().items():
+        if value is not None:
+            message = f"--{name} is for tables, and {path} is a graph; leave it out."
+            raise CommandError(message, ExitCode.ARGUMENTS)
+    with file_errors(path, doing="read"), path.open("rb"):
+        pass
+    # Nodes of a Matrix Market file have no other names than their positions.
+    has_names = path.suffix.lower() != ".mtx"
+    return Rows(
+        path=path,
+        shape=None,
+        dtype=np.dtype(np.float64),
+        names=None,
+        ids="id" if has_names else None,
+        labels=(),
+        must_keep_ids=has_names,
+        is_dense=False,
+        read=lambda: _graph_block(path, has_names),
+    )
+
+
+def _graph_block(path: Path, has_names: bool) -> Block:
+    affinity, ids = read_graph(path)
+    return Block(affinity, ids if has_names else None)
+
+
+@contextmanager
+def embedding_output(
+    path: Path, rows: Rows, *, n_components: int, dtype: Any, overwrite: bool
+) -> Iterator[Callable[[np.ndarray, Block], None]]:
+    """Open an output before the work starts, so that a refusal comes at once.
+
+    Names that rows have, without anybody asking for them, are left out of a format that keeps
+    numbers only.
+
+    Yields
+    ------
+    callable
+        Writes an embedding of some rows, with what is known of them.
+    """
+    keeps_ids = rows.must_keep_ids or path.suffix.lower() != NUMBERS_ONLY
+    names = [f"heatsketch{column}" for column in range(n_components)]  # as scikit-learn has them
+    ids = rows.ids if keeps_ids else None
+    options = {"dtype": dtype, "ids": ids, "labels": rows.labels, "overwrite": overwrite}
+    with ExitStack() as stack:
+        with as_exit_code(ExitCode.OUTPUT, HeatSketchError, ImportError):
+            writer = stack.enter_context(table_writer(path, names, **options))
+
+        def write(Y: np.ndarray, block: Block) -> None:
+            step = max(1, BLOCK_ENTRIES // n_components)
+            for start in range(0, len(Y), step):
+                some = slice(start, start + step)
+                labels = {name: values[some] for name, values in block.labels.items()}
+                writer.append(Block(Y[some], None if ids is None else block.ids[some], labels))
+
+        yield write

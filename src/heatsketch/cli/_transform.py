@@ -1,0 +1,104 @@
+"""``heatsketch transform``: new rows, by the rule of a model, some at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from heatsketch.cli._console import Reply
+from heatsketch.cli._exit_codes import CommandError, ExitCode, exit_code
+from heatsketch.cli._models import load_embedding
+from heatsketch.cli._options import (
+    ColumnNames,
+    Header,
+    IdColumn,
+    Key,
+    LabelNames,
+    Output,
+    Overwrite,
+)
+from heatsketch.cli._rows import Rows, Wanted, embedding_output, open_rows, open_wanted
+from heatsketch.exceptions import HeatSketchError
+from heatsketch.files import refuse_same_file
+from heatsketch.progress import listening, steps
+
+__all__ = ["transform"]
+
+BLOCK_BYTES = 2**25  # of the rows that are embedded at a time
+
+
+def transform(
+    model: Annotated[Path, typer.Argument(help="What embed saved.")],
+    input: Annotated[Path, typer.Argument(help="A table of new rows.")],
+    *,
+    output: Output,
+    columns: ColumnNames = None,
+    labels: LabelNames = None,
+    ids: IdColumn = None,
+    key: Key = None,
+    header: Header = None,
+    overwrite: Overwrite = False,
+) -> Reply:
+    """Embed new rows by the rule that embedded those of the model.
+
+    Columns are found by the names that the model knows, in whatever order they come. The table
+    is never in memory as a whole.
+    """
+    refuse_same_file([model, input], output)
+    fitted = load_embedding(model)
+    known = getattr(fitted, "feature_names_in_", None)
+    if columns is None and known is not None:
+        columns = known.tolist()
+    wanted = Wanted(columns, labels, ids, key, header)
+    rows = open_rows(input, wanted)
+    _check_columns(rows, fitted, model)
+    fitted.__dict__.pop("feature_names_in_", None)  # an array has none to be held against
+    dtype, n_components = fitted.embedding_.dtype, fitted.embedding_.shape[1]
+    with embedding_output(
+        output, rows, n_components=n_components, dtype=dtype, overwrite=overwrite
+    ) as write:
+        n_rows = _write_blocks(fitted, input, wanted, write)
+    told = {"model": model, "input": input, "output": output}
+    return Reply(
+        {**told, "rows": n_rows, "components": n_components},
+        f"Written: {output}\n{n_rows} rows in {n_components} columns",
+    )
+
+
+def _check_columns(rows: Rows, fitted: Any, model: Path) -> None:
+    if rows.shape is None:
+        raise CommandError(
+            f"{rows.path} is a graph, and nodes of another graph are none of {model}; use embed.",
+            ExitCode.DATA,
+        )
+    if rows.shape[1] != fitted.n_features_in_:
+        raise CommandError(
+            f"{rows.path} has {rows.shape[1]} columns of numbers, and {model} was fitted to "
+            f"{fitted.n_features_in_}; choose them with --columns, and leave others out with "
+            "--labels or --ids.",
+            ExitCode.DATA,
+        )
+
+
+def _write_blocks(fitted: Any, path: Path, wanted: Wanted, write: Any) -> int:
+    table = open_wanted(path, wanted)
+    step = max(1, BLOCK_BYTES // (len(table.names) * table.dtype.itemsize))
+    done, start = steps("embedding", -(-table.n_rows // step)), 0
+    for block in table.blocks(step):
+        stop = start + block.X.shape[0]
+        try:
+            # The steps of a block would hide those of all rows.
+            with listening(lambda name, n_steps: lambda: None):
+                Y = fitted.transform(block.X)
+        except HeatSketchError as error:
+            raise CommandError(
+                f"{path}, rows {start} to {stop - 1}, counted from {start}: {error}",
+                exit_code(error),
+                type(error).__name__,
+            ) from error
+        write(Y, block)
+        start = stop
+        done()
+    return start

@@ -1,0 +1,218 @@
+"""The table of what the command line is asked, and what it answers.
+
+Every case names its arguments, the exit code and a part of what is said. The files that it needs
+are those of :func:`shelf`, in whose folder it runs.
+"""
+
+import gzip
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from registry import circle
+
+from heatsketch import DiffusionMap, HeatSketch
+
+
+class Case(NamedTuple):
+    name: str
+    arguments: str  # as typed; no file of the shelf has a space in its name
+    code: int
+    says: str
+    stdin: str | None = None
+
+
+def shelf(folder):
+    """Put there what the cases are about: good files, bad files and models."""
+    X = circle(60).astype(np.float32)
+    names = [f"r{i}" for i in range(60)]
+    table = {"who": names, "x": X[:, 0], "y": X[:, 1], "kind": ["a", "b", "c"] * 20}
+    pq.write_table(pa.table(table), folder / "points.parquet")
+    pq.write_table(pa.table({**table, "who": ["r0"] * 60}), folder / "twins.parquet")
+    pq.write_table(pa.table({**table, "who": X[:, 0]}), folder / "float_ids.parquet")
+    pq.write_table(pa.table({"y": X[:, 1], "x": X[:, 0]}), folder / "turned.parquet")
+    pq.write_table(pa.table({"x": X[:, 0]}), folder / "narrow.parquet")
+    whole = (folder / "points.parquet").read_bytes()
+    (folder / "cut.parquet").write_bytes(whole[: len(whole) // 2])
+    lines = [f"{name},{x:.9g},{y:.9g}" for name, (x, y) in zip(names, X, strict=True)]
+    (folder / "points.csv").write_text("\n".join(["who,x,y", *lines]))
+    (folder / "Größe-点.csv").write_text("\n".join(["who,x,y", *lines]))
+    (folder / "points.csv.gz").write_bytes(gzip.compress((folder / "points.csv").read_bytes()))
+    (folder / "ragged.csv").write_text("x,y\n1,2\n3\n")
+    (folder / "numbers.csv").write_text("1,2\n3,4\n5,6\n")
+    (folder / "empty.csv").write_text("")
+    (folder / "header.csv").write_text("x,y\n")
+    (folder / "gap.csv").write_text("x,y\n1,2\n3,\n5,6\n")
+    (folder / "points.txt").write_text("1 2")
+    np.save(folder / "points.npy", X)
+    np.save(folder / "wide.npy", np.ones((9, 5)))
+    np.save(folder / "complex.npy", X.astype(complex))
+    np.save(folder / "objects.npy", np.array([[None, 1]]), allow_pickle=True)
+    np.save(folder / "cube.npy", np.ones((3, 3, 3)))
+    np.save(folder / "one.npy", X[:1])
+    for name, value in (("nan", np.nan), ("inf", np.inf)):
+        bad = X.copy()
+        bad[7, 1] = value
+        np.save(folder / f"{name}.npy", bad)
+    np.savez(folder / "two.npz", a=X, b=X)
+    edges = [f"{a} {b} 1" for a, b in zip(names, names[1:] + names[:1], strict=True)]
+    (folder / "ring.edges").write_text("\n".join([*edges, *(f"{a} {a} 2" for a in names)]))
+    (folder / "negative.edges").write_text("a b -1\nb c 1\na a 1\nb b 1\nc c 1\n")
+    entries = [f"{i + 1} {j + 1} 1" for i in range(9) for j in range(max(0, i - 1), i + 1)]
+    banner = "%%MatrixMarket matrix coordinate real symmetric"
+    (folder / "path.mtx").write_text("\n".join([banner, f"9 9 {len(entries)}", *entries]))
+    (folder / "link.parquet").symlink_to("points.parquet")
+    (folder / "there.parquet").write_text("kept")
+    (folder / "pairs.txt").write_text("0 1\n2,3\n4\t5\n")
+    (folder / "bad_pairs.txt").write_text("0 1\n2\n")
+    (folder / "folder").mkdir()
+    models(folder, X)
+
+
+def models(folder, X):
+    sketch = HeatSketch(8).fit(X)
+    sketch.save(folder / "m.heatsketch")
+    sketch.save(folder / "bare.heatsketch", training_data=False)
+    moved = X.copy()
+    moved[5] = X[35]
+    HeatSketch(8, power=sketch.power_).fit(moved).save(folder / "moved.heatsketch")
+    HeatSketch(8, random_state=1).fit(X).save(folder / "seed1.heatsketch")
+    DiffusionMap(2).fit(X).save(folder / "map.heatsketch")
+    whole = bytearray((folder / "m.heatsketch").read_bytes())
+    whole[len(whole) // 2] ^= 1
+    (folder / "flipped.heatsketch").write_bytes(whole)
+
+
+EMBED = "embed points.parquet --columns x,y"
+LONG = "n" * 300
+
+CASES = [
+    # --- what works
+    Case("parquet", f"{EMBED} -o out.parquet", 0, "60 rows in 64 columns"),
+    Case("csv", "embed points.csv --ids who -o out.csv", 0, "Written: out.csv"),
+    Case("gz", "embed points.csv.gz --ids who -o out.tsv.gz", 0, "Written: out.tsv.gz"),
+    Case("npy", "embed points.npy -o out.npy --k 4 --power 2.0", 0, "4 columns, power 2"),
+    Case("zarr", f"{EMBED} -o out.zarr --labels kind", 0, "Written: out.zarr"),
+    Case("edges", "embed ring.edges -o out.parquet --k 4", 0, "60 rows in 4 columns"),
+    Case("matrix market", "embed path.mtx -o out.npy --k 4", 0, "9 rows in 4 columns"),
+    Case("key", "embed two.npz --key b -o out.npy", 0, "60 rows"),
+    Case("no header", "embed numbers.csv --no-header -o out.npy", 0, "3 rows"),
+    Case("unicode", "embed Größe-点.csv --ids who -o Ausgabe-出.csv", 0, "Written: Ausgabe-出.csv"),
+    Case("model too", f"{EMBED} -o out.npy --model new.heatsketch", 0, "out.npy, new.heatsketch"),
+    Case("overwrite", f"{EMBED} -o there.parquet --overwrite", 0, "Written"),
+    Case("all pairs", f"{EMBED} -o out.npy --neighbors all --epsilon auto", 0, "Written"),
+    Case("other ways", f"{EMBED} -o out.npy --metric cosine --normalization bistochastic", 0, ""),
+    Case("limit", f"{EMBED} -o out.npy --memory-limit 2GiB", 0, "Written"),
+    Case("dry run", f"{EMBED} -o out.parquet --dry-run", 0, "Memory: about"),
+    Case("dry graph", "embed ring.edges -o out.parquet --dry-run", 0, "a graph does not tell"),
+    Case("transform", "transform m.heatsketch points.npy -o out.npy", 0, "60 rows in 8"),
+    Case("distances", "distances m.heatsketch 0 1 2 3", 0, "row\tother\tdistance\tlow\thigh\n0\t1"),
+    Case("pairs", "distances m.heatsketch --pairs pairs.txt", 0, "4\t5"),
+    Case("piped pairs", "distances m.heatsketch --pairs -", 0, "7\t8", "7 8\n"),
+    Case("to a table", "distances m.heatsketch 0 1 -o out.csv", 0, "1 distances"),
+    Case("drift", "drift m.heatsketch moved.heatsketch", 0, "60 rows in both, 0 came, 0 went"),
+    Case("no drift", "drift m.heatsketch m.heatsketch", 0, "No row stands out"),
+    Case("bare drift", "drift bare.heatsketch m.heatsketch", 0, "0 % of the heat kernel moved"),
+    Case("info", "info m.heatsketch", 0, "HeatSketch"),
+    Case("bare info", "info bare.heatsketch", 0, "training data        no"),
+    Case("plan", "plan --n 1e3 --d 4 --k 8", 0, "Memory: about"),
+    # --- 2: wrong arguments
+    Case("unknown command", "embbed points.npy", 2, "embbed"),
+    Case("unknown option", f"{EMBED} -o out.npy --colour blue", 2, "--colour"),
+    Case("no output", "embed points.npy", 2, "output"),
+    Case("power word", f"{EMBED} -o out.npy --power fast", 2, "'fast' is neither a number nor 'au"),
+    Case("power 0", f"{EMBED} -o out.npy --power 0", 2, "'power' parameter"),
+    Case("epsilon", f"{EMBED} -o out.npy --epsilon 0", 2, "'epsilon' parameter"),
+    Case("neighbors", f"{EMBED} -o out.npy --neighbors 1", 2, "'n_neighbors' parameter"),
+    Case("metric", f"{EMBED} -o out.npy --metric crow", 2, "'crow'"),
+    Case("normalization", f"{EMBED} -o out.npy --normalization none", 2, "'none'"),
+    Case("seed", f"{EMBED} -o out.npy --seed -1", 2, "--seed"),
+    Case("components", f"{EMBED} -o out.npy --components 0", 2, "no whole number of at least 1"),
+    Case("size", f"{EMBED} -o out.npy --memory-limit lots", 2, "2GiB"),
+    Case("empty name", "embed points.parquet -o out.npy --columns x,,y", 2, "names with commas"),
+    Case(
+        "graph with labels", "embed ring.edges -o out.csv --labels a", 2, "--labels is for tables"
+    ),
+    Case("odd rows", "distances m.heatsketch 0 1 2", 2, "even number"),
+    Case("no rows", "distances m.heatsketch", 2, "--pairs"),
+    Case("rows twice", "distances m.heatsketch 0 1 --pairs pairs.txt", 2, "either"),
+    Case("row not there", "distances m.heatsketch 0 60", 2, "row '60' is not in m.heatsketch"),
+    Case("confidence", "distances m.heatsketch 0 1 --confidence 95", 2, "between 0 and 1"),
+    Case("other model", "distances map.heatsketch 0 1", 2, "holds a DiffusionMap"),
+    Case("names alone", "drift m.heatsketch m.heatsketch --names points.csv", 2, "go together"),
+    Case("plan word", "plan --n many --d 4", 2, "'many' is no whole number"),
+    Case("plan dtype", "plan --n 10 --d 4 --dtype int8", 2, "float32 or float64"),
+    # --- 3: a file cannot be read
+    Case("missing file", "embed nowhere.npy -o out.npy", 3, "No such file"),
+    Case("missing graph", "embed nowhere.edges -o out.csv", 3, "No such file"),
+    Case("unknown format", "embed points.txt -o out.npy", 3, "'.txt' is not that of a table"),
+    Case("empty file", "embed empty.csv -o out.csv", 3, "it is empty"),
+    Case("cut file", "embed cut.parquet -o out.csv", 3, "cut.parquet"),
+    Case("ragged", "embed ragged.csv -o out.csv", 3, "2"),
+    Case(
+        "missing column", "embed points.parquet -o o.npy --columns X,y", 3, "perhaps 'x' is meant"
+    ),
+    Case("missing label", f"{EMBED} -o o.csv --labels sort", 3, "--labels 'sort' is not in it"),
+    Case("missing ids", f"{EMBED} -o out.csv --ids whom", 3, "perhaps 'who' is meant"),
+    Case("text column", "embed points.parquet -o out.csv", 3, "'who' does not hold numbers"),
+    Case("complex", "embed complex.npy -o out.npy", 3, "no real number"),
+    Case("pickle", "embed objects.npy -o out.npy", 3, "pickle"),
+    Case("three axes", "embed cube.npy -o out.npy", 3, "two axes"),
+    Case("names or numbers", "embed numbers.csv -o out.npy", 3, "--header or --no-header"),
+    Case("which array", "embed two.npz -o out.npy", 3, "two.npz"),
+    Case("ids of npy", "embed points.npy -o out.npy --ids who", 3, "means nothing here"),
+    Case("no such model", "info nowhere.heatsketch", 3, "No such file"),
+    Case("no model", "info points.npy", 3, "points.npy"),
+    Case("flipped bit", "transform flipped.heatsketch points.npy -o out.npy", 3, "flipped"),
+    Case("newer model", "info newer.heatsketch", 3, "newer.heatsketch"),
+    Case("columns gone", "transform named.heatsketch narrow.parquet -o out.npy", 3, "'y'"),
+    Case("bad pairs", "distances m.heatsketch --pairs bad_pairs.txt", 3, "line 2 is '2'"),
+    Case("no pairs", "distances m.heatsketch --pairs empty.csv", 3, "it has no pairs"),
+    Case("binary pairs", "distances m.heatsketch --pairs points.csv.gz", 3, "it is no text"),
+    Case("empty pipe", "distances m.heatsketch --pairs -", 3, "it has no pairs", ""),
+    # --- 4: data that cannot be embedded, or compared
+    Case("NaN", "embed nan.npy -o out.npy", 4, "row 7"),
+    Case("infinity", "embed inf.npy -o out.npy", 4, "row 7"),
+    Case("gap", "embed gap.csv -o out.csv", 4, "row 1"),
+    Case("twins", "embed twins.parquet --columns x,y --ids who -o o.csv", 4, "row 0 is 'r0' and"),
+    Case("float ids", "embed float_ids.parquet --columns x,y --ids who -o o.csv", 4, "whole numb"),
+    Case("negative", "embed negative.edges -o out.csv", 4, "-1"),
+    Case("new NaN", "transform m.heatsketch nan.npy -o out.npy", 4, "rows 0 to 59, counted from 0"),
+    Case(
+        "too wide", "transform m.heatsketch wide.npy -o o.npy", 4, "5 columns of numbers, and m.h"
+    ),
+    Case("a graph", "transform m.heatsketch ring.edges -o out.csv", 4, "is a graph"),
+    Case("bare", "transform bare.heatsketch points.npy -o out.npy", 4, "needs the training data"),
+    Case("seeds", "drift m.heatsketch seed1.heatsketch", 4, "seed=0 here, but 1"),
+    # --- 5: an output cannot be written
+    Case("exists", f"{EMBED} -o there.parquet", 5, "use --overwrite to replace it"),
+    Case("model exists", f"{EMBED} -o out.npy --model m.heatsketch", 5, "use --overwrite"),
+    Case("same", f"{EMBED} -o points.parquet --overwrite", 5, "is also the input"),
+    Case("same by a way around", f"{EMBED} -o folder/../points.parquet", 5, "is also the input"),
+    Case("same by a link", f"{EMBED} -o link.parquet --overwrite", 5, "is also the input"),
+    Case(
+        "model onto input", f"{EMBED} -o o.npy --model points.parquet --overwrite", 5, "the input"
+    ),
+    Case("model onto output", f"{EMBED} -o out.npy --model out.npy", 5, "is also the input"),
+    Case("unknown output", f"{EMBED} -o out.xlsx", 5, "'.xlsx' is not that of a table"),
+    Case("no folder", f"{EMBED} -o nowhere/out.npy", 5, "make the folder first"),
+    Case("a file as folder", f"{EMBED} -o points.csv/out.npy", 5, "one part of the path is a file"),
+    Case("long name", f"{EMBED} -o {LONG}.npy", 5, "use a shorter name"),
+    Case("a folder", f"{EMBED} -o folder.npy/../folder --overwrite", 5, "folder"),
+    Case("no rights", f"{EMBED} -o /proc/out.npy", 5, "cannot write /proc/out.npy"),
+    Case("labels to npy", f"{EMBED} -o out.npy --labels kind", 5, "holds numbers only"),
+    Case("nodes to npy", "embed ring.edges -o out.npy", 5, "holds numbers only"),
+    Case("dry, exists", f"{EMBED} -o there.parquet --dry-run", 5, "use --overwrite"),
+    Case("onto the model", "transform m.heatsketch points.npy -o m.heatsketch", 5, "the input"),
+    Case("rows exist", "transform m.heatsketch points.npy -o wide.npy", 5, "use --overwrite"),
+    Case("distances exist", "distances m.heatsketch 0 1 -o points.csv", 5, "use --overwrite"),
+    Case(
+        "distances onto pairs", "distances m.heatsketch --pairs pairs.txt -o pairs.txt", 5, "input"
+    ),
+    # --- 6: would not fit in memory
+    Case("little memory", f"{EMBED} -o out.npy --memory-limit 10MB", 6, "raise --memory-limit"),
+    Case(
+        "graph in little", "embed ring.edges -o out.csv --memory-limit 1GiB", 6, "not known before"
+    ),
+]

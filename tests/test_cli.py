@@ -1,0 +1,286 @@
+"""The command line: a table of questions and answers, and laws that hold for all of them."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+
+import numpy as np
+import pytest
+from cli_cases import CASES, shelf
+from registry import circle
+from typer.testing import CliRunner
+
+import heatsketch
+from heatsketch import HeatSketch
+from heatsketch.cli import app
+from heatsketch.cli._exit_codes import EXIT_CODES, in_options
+from heatsketch.files import open_table
+from heatsketch.model_file import read_model_file, write_model_file
+from heatsketch.row_names import row_number, row_numbers
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shelf")
+    shelf(folder)
+    about, arrays = read_model_file(folder / "m.heatsketch")
+    with pytest.MonkeyPatch.context() as later:
+        later.setattr("heatsketch.model_file.FORMAT_VERSION", 99)
+        later.setattr("heatsketch.model_file.OLDEST_READER", 99)
+        write_model_file(folder / "newer.heatsketch", about, arrays, overwrite=False)
+    model = HeatSketch(8).fit(np.load(folder / "points.npy"))
+    model.feature_names_in_ = np.array(["x", "y"], dtype=object)
+    model.save(folder / "named.heatsketch")
+    return folder
+
+
+@pytest.fixture
+def desk(made_once, tmp_path, monkeypatch):
+    folder = tmp_path / "desk"
+    shutil.copytree(made_once, folder, symlinks=True)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def run(arguments, stdin=None):
+    words = arguments.split() if isinstance(arguments, str) else arguments
+    return CliRunner().invoke(app, words, input=stdin)
+
+
+def contents(folder):
+    """Return what there is, hidden things included, with its digest."""
+    return {
+        str(path.relative_to(folder)): path.is_file() and hashlib.md5(path.read_bytes()).digest()
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def test_the_table_is_large_and_has_every_exit_code():
+    assert len(CASES) >= 40
+    assert len({case.name for case in CASES}) == len(CASES)
+    assert {case.code for case in CASES} == {0, 2, 3, 4, 5, 6}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_answers(desk, case):
+    before = contents(desk)
+    result = run(case.arguments, case.stdin)
+    assert result.exit_code == case.code, result.output
+    assert case.says in (result.stderr if case.code else result.stdout)
+    assert "Traceback" not in result.output
+    if case.code:
+        assert result.stdout == ""
+        assert len(result.stderr.splitlines()) == 1
+    if case.code or "dry" in case.name:
+        assert contents(desk) == before
+    assert not [path for path in desk.rglob("*.part")]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_machines_get_one_object(desk, case):
+    result = run(f"{case.arguments} --json", case.stdin)
+    reply = json.loads(result.stdout)
+    assert len(result.stdout.splitlines()) == 1
+    assert result.exit_code == case.code
+    if case.code:
+        assert set(reply) == {"error", "type", "exit_code"}
+        assert reply["exit_code"] == case.code
+        assert case.says in reply["error"]
+        assert re.fullmatch(r"[A-Z]\w+", reply["type"])
+    else:
+        assert "error" not in reply
+        assert reply["warnings"] == []
+
+
+# --- what is written ------------------------------------------------------------------------
+
+
+def test_the_embedding_is_that_of_the_api_bit_for_bit(desk):
+    given = "--ids who --labels kind --components 16 --power 3 --seed 5 --epsilon local"
+    result = run(f"embed points.parquet -o out.parquet --model new.heatsketch {given}")
+    assert result.exit_code == 0, result.output
+    X, ids, _ = open_table("points.parquet", ids="who", labels=["kind"]).read()
+    wanted = HeatSketch(16, power=3, random_state=5).fit(X, row_ids=row_numbers(ids))
+    found, who, labels = open_table("out.parquet", ids="who", labels=["kind"]).read()
+    assert found.dtype == wanted.embedding_.dtype == np.float32
+    assert (found == wanted.embedding_).all()
+    assert who.tolist() == ids.tolist()
+    assert labels["kind"].tolist() == ["a", "b", "c"] * 20
+    model = heatsketch.load("new.heatsketch")
+    assert (model.embedding_ == wanted.embedding_).all()
+    assert model.feature_names_in_.tolist() == ["x", "y"]
+
+
+def test_without_ids_rows_are_their_positions(desk):
+    assert run("embed points.npy -o out.npy --model new.heatsketch").exit_code == 0
+    wanted = HeatSketch().fit(np.load("points.npy")).embedding_
+    assert (np.load("out.npy") == wanted).all()
+    reply = json.loads(run("distances new.heatsketch 3 4 5 5 --json").stdout)
+    distance = heatsketch.diffusion_distances(wanted, [[3, 4], [5, 5]]).distance
+    assert reply["distance"] == distance.tolist()
+
+
+def test_new_rows_are_found_by_the_names_of_their_columns(desk):
+    assert run("embed points.parquet --columns x,y -o a.npy --model new.heatsketch").exit_code == 0
+    assert run("transform new.heatsketch turned.parquet -o b.npy").exit_code == 0
+    np.testing.assert_allclose(np.load("b.npy"), np.load("a.npy"), atol=1e-5)
+    assert run("transform new.heatsketch points.npy -o c.npy").exit_code == 3
+
+
+def test_transform_in_blocks_is_transform(desk, monkeypatch):
+    monkeypatch.setattr("heatsketch.cli._transform.BLOCK_BYTES", 64)
+    arguments = "transform m.heatsketch points.parquet --columns x,y --ids who -o out.parquet"
+    assert run(arguments).exit_code == 0
+    X, ids, _ = open_table("points.parquet", columns=["x", "y"], ids="who").read()
+    found, who, _ = open_table("out.parquet", ids="who").read()
+    assert who.tolist() == ids.tolist()
+    np.testing.assert_allclose(found, heatsketch.load("m.heatsketch").transform(X), atol=1e-6)
+    result = run("transform m.heatsketch nan.npy -o bad.npy")
+    assert "rows 0 to 7, counted from 0: " in result.stderr
+
+
+def test_rows_with_the_same_id_are_the_same_rows(desk):
+    """Half the rows, in another order, and other files: drift knows them by their ids."""
+    for name in ("points.parquet", "points.csv"):
+        arguments = f"embed {name} --columns x,y --ids who --power 3 -o {name}.npz"
+        assert run(f"{arguments} --model {name}.heatsketch").exit_code == 0
+    reply = json.loads(run("drift points.parquet.heatsketch points.csv.heatsketch --json").stdout)
+    assert reply["n_common"] == 60
+    assert reply["relative"] < 1e-6
+    result = run("distances points.csv.heatsketch r3 r4")
+    assert result.stdout.splitlines()[1].startswith("r3\tr4\t")
+    assert run("distances points.csv.heatsketch 3 4").exit_code == 2
+
+
+def test_rows_that_moved_are_told_by_name(desk):
+    named = "--ids who --columns x,y --power 2 --neighbors 6 --k 32"
+    lines = ["who,x,y", *(f"r{i},{x},{y}" for i, (x, y) in enumerate(circle(400)))]
+    (desk / "points.csv").write_text("\n".join(lines))
+    lines[6] = "r5," + lines[206].split(",", 1)[1]
+    (desk / "later.csv").write_text("\n".join(lines[:-1]))
+    for name in ("points", "later"):
+        arguments = f"embed {name}.csv -o {name}.parquet --overwrite --model {name}.model {named}"
+        assert run(arguments).exit_code == 0
+    told = run("drift points.model later.model")
+    assert "0 came, 1 went" in told.stdout
+    assert "give its table with --names" in told.stdout
+    named = "--names points.parquet --ids who --json"
+    reply = json.loads(run(f"drift points.model later.model {named}").stdout)
+    assert reply["went"] == ["r399"]
+    assert "r5" in reply["moved"]
+
+
+def test_nodes_of_a_graph_keep_their_names(desk):
+    arguments = "embed ring.edges -o out.csv --model new.heatsketch --k 8 --power 3"
+    assert run(arguments).exit_code == 0
+    _, ids, _ = open_table("out.csv", ids="id").read()
+    assert set(ids) == {f"r{i}" for i in range(60)}
+    assert run("distances new.heatsketch r1 r2").exit_code == 0
+
+
+def test_distances_go_to_a_table(desk):
+    assert run("distances m.heatsketch --pairs pairs.txt -o out.parquet").exit_code == 0
+    table = open_table("out.parquet", labels=["row", "other"])
+    assert table.names == ("distance", "low", "high")
+    X, _, labels = table.read()
+    wanted = heatsketch.load("m.heatsketch").diffusion_distances([[0, 1], [2, 3], [4, 5]])
+    assert (np.column_stack(wanted) == X).all()
+    assert labels["other"].tolist() == ["1", "3", "5"]
+
+
+def test_warnings_are_one_line(desk):
+    np.save("pieces.npy", np.concatenate([np.load("points.npy"), np.load("points.npy") + 1e3]))
+    result = run("embed pieces.npy -o out.npy --neighbors 5 --json")
+    assert result.exit_code == 0
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("warning: ")
+    assert json.loads(result.stdout)["warnings"] == [line.removeprefix("warning: ")]
+
+
+def test_an_infinite_bound_is_null(desk):
+    HeatSketch(4, random_matrix="rademacher").fit(np.load("points.npy")).save("signs.heatsketch")
+    assert json.loads(run("distances signs.heatsketch 0 1 --json").stdout)["high"] == [None]
+
+
+def test_a_dry_run_reads_no_rows(desk, monkeypatch):
+    def read(self):
+        raise AssertionError("the rows were read")
+
+    monkeypatch.setattr("heatsketch.files.Table.read", read)
+    reply = json.loads(run("embed points.parquet --columns x,y -o o.npy --dry-run --json").stdout)
+    assert (reply["rows"], reply["columns"], reply["dtype"]) == (60, 2, "float32")
+    assert reply["bytes"] > 2**20 and reply["seconds"] > 0
+
+
+# --- words ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["embed", "transform", "distances", "drift", "info", "plan"])
+def test_help_has_an_example_that_begins_like_it(name):
+    result = run([name, "--help"])
+    assert result.exit_code == 0
+    assert re.search(rf"Example:\s+heatsketch\s+{name}", result.stdout)
+    assert "--json" in result.stdout
+
+
+def test_who_asks_nothing_gets_help():
+    result = run([])
+    assert result.exit_code == 2
+    assert "Usage" in result.output
+    assert "error" not in result.output
+
+
+def test_help_has_the_exit_codes():
+    text = " ".join(run(["--help"]).stdout.split())
+    assert all(f"{code:d} {words.split()[0]}" in text for code, words in EXIT_CODES.items())
+
+
+def test_a_bug_asks_to_be_reported(desk, monkeypatch):
+    def broken(path):
+        raise ZeroDivisionError("a slip")
+
+    monkeypatch.setattr("heatsketch.model_info", broken)
+    result = run("info m.heatsketch")
+    assert result.exit_code == 1
+    assert "ZeroDivisionError: a slip. This is a bug" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "Traceback" in run("info m.heatsketch --debug").stderr
+    monkeypatch.setenv("HEATSKETCH_DEBUG", "1")
+    assert "Traceback" in run("info m.heatsketch").stderr
+    assert json.loads(run("info m.heatsketch --json").stdout)["exit_code"] == 1
+
+
+def test_memory_that_is_used_up_has_its_code(desk, monkeypatch):
+    def greedy(*args, **kwargs):
+        raise MemoryError
+
+    monkeypatch.setattr("heatsketch.HeatSketch.fit", greedy)
+    result = run("embed points.npy -o out.npy")
+    assert (result.exit_code, "--memory-limit" in result.stderr) == (6, True)
+    assert not os.path.exists("out.npy")
+
+
+def test_a_missing_library_is_told_before_the_work(desk, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "zarr", None)
+    result = run("embed points.npy -o out.zarr")
+    assert result.exit_code == 5
+    assert 'pip install "heatsketch[files]"' in result.stderr
+
+
+def test_messages_speak_of_options():
+    assert in_options("n_neighbors=5 is odd; pass overwrite=True") == (
+        "--neighbors 5 is odd; use --overwrite"
+    )
+    assert in_options("epsilon_estimate=3, my_columns=4") == "epsilon_estimate=3, my_columns=4"
+
+
+def test_numbers_of_rows_are_frozen():
+    """Models on disk depend on them."""
+    assert row_number("0") == 0
+    assert row_number(str(2**62 - 1)) == 2**62 - 1
+    assert row_number("r0") == 6708417957227015906
+    assert row_number("Größe") == 7988329660597036358
+    assert row_numbers(np.array([-1]))[0] == row_number("-1")
+    assert min(row_number(text) for text in ("", "01", "1.0", "-1", str(2**62))) >= 2**62

@@ -1,0 +1,177 @@
+"""The command line in processes of its own: signals, pipes, full disks, terminals, shells."""
+
+import json
+import os
+import pty
+import re
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from registry import circle
+
+from heatsketch.cli._exit_codes import EXIT_CODES
+
+HEATSKETCH = [sys.executable, "-m", "heatsketch"]
+ROOT = Path(__file__).parent.parent
+
+
+def start(arguments, folder, **options):
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
+    return subprocess.Popen([*HEATSKETCH, *arguments.split()], cwd=folder, **options)
+
+
+@pytest.fixture(scope="module")
+def long_work(tmp_path_factory):
+    """Points that a hundred steps of heat on two cores keep busy for many seconds."""
+    folder = tmp_path_factory.mktemp("long")
+    np.save(folder / "points.npy", np.random.default_rng(0).normal(size=(40_000, 4)).astype("f4"))
+    return folder
+
+
+LONG = "embed points.npy -o out.npy --model m.heatsketch --power 120 --progress"
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
+)
+def test_a_signal_in_the_middle_leaves_nothing_behind(long_work, number, code):
+    process = start(f"{LONG} --json", long_work)
+    for line in process.stderr:
+        if "s left" in line:
+            break
+    assert list(long_work.glob(".out.npy.*.part"))  # the output has begun
+    process.send_signal(number)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "Traceback" not in stderr
+    if number == signal.SIGINT:
+        told = json.loads(stdout)
+        assert (told["type"], told["exit_code"]) == ("KeyboardInterrupt", 130)
+    assert [path.name for path in long_work.iterdir()] == ["points.npy"]
+
+
+@pytest.fixture
+def desk(tmp_path):
+    np.save(tmp_path / "points.npy", circle(3000).astype(np.float32))
+    return tmp_path
+
+
+def test_a_terminal_sees_bars(long_work):
+    ours, theirs = pty.openpty()
+    process = start(LONG.replace(" --progress", ""), long_work, stderr=theirs)
+    os.close(theirs)
+    seen = b""
+    while b"neighbours" not in seen and b"diffusion" not in seen:
+        ready, _, _ = select.select([ours], [], [], 60)
+        assert ready, seen
+        seen += os.read(ours, 10_000)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    os.close(ours)
+    assert process.returncode == 130
+    assert b"of memory." in seen
+    assert b"%" in seen
+
+
+def test_a_limit_of_the_file_size_is_a_full_disk(desk):
+    def small_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    process = start("embed points.npy -o out.npy --json", desk, preexec_fn=small_files)
+    stdout, _ = process.communicate(timeout=100)
+    told = json.loads(stdout)
+    assert process.returncode == told["exit_code"] == 5
+    assert told["error"].startswith("cannot write out.npy: File too large")
+    assert [path.name for path in desk.iterdir()] == ["points.npy"]
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+def test_a_full_disk(desk):
+    """The system says so when the embedding is forced to the disk."""
+    inject = ["strace", "-f", "-o", os.devnull, "-e", "inject=fsync:error=ENOSPC:when=1"]
+    command = [*inject, *HEATSKETCH, "embed", "points.npy", "-o", "out.npy", "--k", "4"]
+    done = subprocess.run(command, cwd=desk, capture_output=True, text=True, timeout=200)
+    if "ptrace" in done.stderr:
+        pytest.skip("strace is not allowed here")
+    assert done.returncode == 5
+    assert done.stderr == (
+        "error: cannot write out.npy: No space left on device; "
+        "free some space, or use another disk.\n"
+    )
+    assert [path.name for path in desk.iterdir()] == ["points.npy"]
+
+
+def test_results_to_a_full_disk_and_into_a_closed_pipe(desk):
+    from heatsketch import HeatSketch
+
+    HeatSketch(4, power=2, n_neighbors=5).fit(circle(50)).save(desk / "m.heatsketch")
+    with open("/dev/full", "w") as full:
+        process = start("distances m.heatsketch 0 1", desk, stdout=full)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 5
+    assert stderr == (
+        "error: cannot write the standard output: No space left on device; use another disk.\n"
+    )
+    process = start("distances m.heatsketch 0 1", desk)
+    process.stdout.close()  # as head does, once it has its lines
+    with process.stderr:
+        assert (process.wait(timeout=60), process.stderr.read()) == (141, "")
+
+
+def test_without_typer_the_remedy_is_told():
+    code = "import sys; sys.modules['typer'] = None; import heatsketch.cli"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == 'The command line needs typer and rich: pip install "heatsketch[cli]".\n'
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"), [("heatsketch em", "embed"), ("embed a --dr", "--dry-run")]
+)
+def test_the_shell_completes(typed, offered):
+    words = typed if typed.startswith("heatsketch") else f"heatsketch {typed}"
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    environment = {**os.environ, **asked, "_HEATSKETCH_COMPLETE": "complete_bash"}
+    code = "from heatsketch.cli import app; app(prog_name='heatsketch')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+    )
+    assert offered in done.stdout.split()
+
+
+def test_many_rows_show_progress_keep_to_their_memory_and_are_those_of_the_api():
+    """The million of benchmarks/command_line.py, a thirtieth of it."""
+    script = ROOT / "benchmarks" / "command_line.py"
+    done = subprocess.run(
+        [sys.executable, script, "--points", "30000"], capture_output=True, text=True, timeout=280
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_page_says_what_is_so(tmp_path):
+    """Its examples run, in one shell, and its exit codes are those of the program."""
+    page = (ROOT / "docs" / "command_line.md").read_text()
+    scripts = re.findall(r"^```sh\n(.*?)^```", page, re.M | re.S)
+    program = tmp_path / "bin" / "heatsketch"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m heatsketch "$@"\n')
+    program.chmod(0o755)
+    path = f"{program.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-euc", "\n".join(scripts)],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Time: about" in done.stdout
+    assert "p0\tp2\t" in done.stdout
+    assert set(re.findall(r"^\| (\d+) \|", page, re.M)) == {str(int(code)) for code in EXIT_CODES}
