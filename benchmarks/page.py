@@ -40,8 +40,7 @@ that it loads; the predictions are those of `estimate_resources`.
 The whole of `HeatSketch(32, n_neighbors=15).fit` on 1e6 points with 32 features took
 **{million["fit_transform / pynndescent graph"]:.2f}** of the time in which pynndescent, warm, finds
 its graph of 15 neighbours (control {million["control: pynndescent / pynndescent"]:.2f}). All that
-follows our graph took {million["after the graph / graph"]:.3f} of the time of the graph (measured
-again, after that part had become faster; the whole was not). On every
+follows our graph took {million["after the graph / graph"]:.2f} of the time of the graph. On every
 tenth of these points, where the exact graph is affordable, distances from our graph and the same
 random block have a mean of {spread["mean"]:.3f} and a spread of {spread["spread"]:.3f} relative
 to those from the exact one; the sketch's own error is 0.125 (`benchmarks/million.py`).
