@@ -1,11 +1,10 @@
 """Workers and drivers that die, by the dozen: every run is held against the local embedding.
 
-``python benchmarks/chaos.py grid kills stops memory all drivers`` runs these parts; without names,
+``python benchmarks/chaos.py kills stops memory all drivers`` runs these parts; without names,
 all of them, in hours. No run passes without comparing values.
 """
 
 import argparse
-import itertools
 import os
 import signal
 import subprocess
@@ -51,32 +50,6 @@ def runs(client):
             prefix.state_counts["memory"] for prefix in dask_scheduler.task_prefixes.values()
         )
     )
-
-
-def grid():
-    """All numbers of workers and blocks, both normalizations, three powers, both dtypes."""
-    n_points, same, tried = 16 * PIECE, 0, 0
-    wanted = {}
-    for n_workers in (1, 2, 4):
-        with processes(n_workers) as cluster, Client(cluster, set_as_default=False) as client:
-            for dtype, power, normalization, n_blocks in itertools.product(
-                ("float32", "float64"), (1, 8, 64), ("symmetric", "bistochastic"), (1, 3, 7, 16)
-            ):
-                distances = graph(n_points, dtype)
-                options = {**OPTIONS, "power": power, "normalization": normalization}
-                key = dtype, power, normalization
-                if key not in wanted:
-                    wanted[key] = HeatSketch(8, **options).fit(distances)
-                with tempfile.TemporaryDirectory() as folder:
-                    rows = -(-n_points // n_blocks)
-                    engine = DaskEngine(client, storage=folder, rows_per_block=rows)
-                    model = HeatSketch(8, **options, engine=engine).fit(distances)
-                    equal = (model.embedding_.compute() == wanted[key].embedding_).all()
-                    some = distances[::1000]
-                    equal &= (model.transform(some) == wanted[key].transform(some)).all()
-                same, tried = same + bool(equal), tried + 1
-                print(n_workers, key, n_blocks, bool(equal), flush=True)
-    return {"fits": tried, "bit-identical": same}
 
 
 def pids(client):
@@ -198,7 +171,6 @@ def drivers(every=10):
 
 
 PARTS = {
-    "grid": grid,
     "kills": lambda: under(kill_one, ARGUMENTS.runs, ARGUMENTS.harms),
     "all": lambda: under(kill_all, ARGUMENTS.runs, 3),
     "stops": lambda: under(stop_one, ARGUMENTS.runs, 2),

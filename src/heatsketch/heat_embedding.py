@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import reprlib
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -131,9 +132,11 @@ class HeatEmbedding(
     def _fit(self, X: Any, row_ids: Any) -> HeatEmbedding:
         self._forget()
         with resolve_engine(self.engine).working() as engine:
-            return self._fit_by(engine, X, row_ids)
+            self._fit_by(engine, X, row_ids)
+            engine.finish(self.scaling_.current)
+        return self
 
-    def _fit_by(self, engine: Engine, X: Any, row_ids: Any) -> HeatEmbedding:
+    def _fit_by(self, engine: Engine, X: Any, row_ids: Any) -> None:
         X = self._check(engine.read(X), reset=True)
         rows = None if is_lazy(X) else check_row_ids(row_ids, X.shape[0])
         if rows is None and row_ids is not None:
@@ -147,13 +150,13 @@ class HeatEmbedding(
         warn_about_lonely_points(K, self._named_epsilon)
         self.n_connected_components_ = count_components(K)
         warn_about_pieces(self.n_connected_components_)
-        self.scaling_ = SCALINGS[self.normalization](K)
+        scaling = SCALINGS[self.normalization](K)
+        self.scaling_ = replace(scaling, previous=engine.keep(scaling.previous))
         A = heat_operator(K, self.scaling_)
         del K  # which a heat operator may have no use for
         self.stationary_length_ = A.stationary.dtype.type(np.sqrt(A.squared_length))
         self._embed(A, engine)
         self.heat_operator_ = self._remembering_points(A)
-        return self
 
     def _remembering_points(self, A: HeatOperator) -> HeatOperator:
         # Of another engine we do not know how it came to its distances.

@@ -111,7 +111,7 @@ def symmetric_scaling(K: Any) -> Scaling:
     """
     ones = ones_for(K)
     sums = multiply_vector(K, ones)
-    _check_sums(sums, residual=np.inf, n_iter=1)
+    _check_sums(sums, sums, n_iter=1)
     return Scaling(ones, sums, n_iter=1, residual=np.nan)
 
 
@@ -158,13 +158,11 @@ def bistochastic_scaling(K: Any, *, tol: float = 1e-12, max_iter: int = 1000) ->
     """
     # Start between one and the row sums: an isolated point is then right at once.
     sums = multiply_vector(K, ones_for(K))
-    residual = np.inf
-    _check_sums(sums, residual, n_iter=1)
+    residual = _check_sums(sums, sums, n_iter=1)
     d = np.sqrt(sums)
     for n_iter in range(2, max_iter + 1):
         following = multiply_vector(K, 1 / d)
-        residual = float(np.max(np.abs(following / d - 1)))
-        _check_sums(following, residual, n_iter)
+        residual = _check_sums(following, d, n_iter)
         if residual <= tol:
             return Scaling(d, following, n_iter, residual)
         d = computed(K, np.sqrt(d) * np.sqrt(following))
@@ -179,13 +177,14 @@ SCALINGS = {"symmetric": symmetric_scaling, "bistochastic": bistochastic_scaling
 _DIVERGED = 1e100
 
 
-def _check_sums(sums: Any, residual: float, n_iter: int) -> None:
-    """Raise unless all sums are positive, finite and not absurd."""
-    lows, highs = zip(*from_each_block(_extremes, sums), strict=True)
+def _check_sums(sums: Any, d: Any, n_iter: int) -> float:
+    """Return how far sums are from ``d``; raise unless all are positive, finite and not absurd."""
+    lows, highs, residuals = zip(*from_each_block(_extremes, sums, d), strict=True)
     # np.min, unlike min, passes a NaN on.
     low, high = float(np.min(lows)), float(np.max(highs))
+    residual = float(np.max(residuals)) if n_iter > 1 else np.inf
     if low > 0 and high < _DIVERGED and low > 1 / _DIVERGED:
-        return
+        return residual
     if n_iter > 1:
         reason = ScalingFailure.DIVERGED
     elif low == 0:
@@ -195,5 +194,7 @@ def _check_sums(sums: Any, residual: float, n_iter: int) -> None:
     raise ScalingError(reason, residual, n_iter)
 
 
-def _extremes(sums: np.ndarray) -> tuple[float, float]:
-    return float(np.min(sums)), float(np.max(sums))
+def _extremes(sums: np.ndarray, d: np.ndarray) -> tuple[float, float, float]:
+    with np.errstate(divide="ignore", invalid="ignore"):  # an empty row is told of by its name
+        residual = np.max(np.abs(sums / d - 1))
+    return float(np.min(sums)), float(np.max(sums)), float(residual)

@@ -101,8 +101,10 @@ def computed(K: Any, vector: Any) -> Any:
     return K.keep(vector) if isinstance(K, RowBlocks) else vector
 
 
-def from_each_block(function: Callable[[Any], Any], array: Any) -> list[Any]:
+def from_each_block(function: Callable[..., Any], array: Any, *others: Any) -> list[Any]:
     """Return what a function makes of each block of rows, in order, computed now.
+
+    Other arrays are in the same blocks, and have as many dimensions.
 
     Examples
     --------
@@ -114,11 +116,12 @@ def from_each_block(function: Callable[[Any], Any], array: Any) -> list[Any]:
     [np.float64(6.0)]
     """
     if isinstance(array, np.ndarray):
-        return [function(array)]
+        return [function(array, *others)]
     if array.ndim > 1:
         array = array.rechunk({1: -1})
     results = array.map_blocks(
         partial(_as_entry, function),
+        *others,
         dtype=object,
         chunks=((1,) * array.numblocks[0], (1,))[: array.ndim],
         meta=np.empty((0,) * array.ndim, object),
@@ -126,9 +129,9 @@ def from_each_block(function: Callable[[Any], Any], array: Any) -> list[Any]:
     return results.compute().ravel().tolist()
 
 
-def _as_entry(function: Callable[[Any], Any], block: np.ndarray) -> np.ndarray:
+def _as_entry(function: Callable[..., Any], block: np.ndarray, *others: Any) -> np.ndarray:
     entry = np.empty((1,) * block.ndim, object)
-    entry[(0,) * block.ndim] = function(block)
+    entry[(0,) * block.ndim] = function(block, *others)
     return entry
 
 

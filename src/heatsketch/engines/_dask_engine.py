@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from heatsketch.engines._engine import Engine
-from heatsketch.exceptions import HeatSketchError
+from heatsketch.exceptions import HeatSketchError, NotStorableError
 
 __all__ = ["DaskEngine"]
 
@@ -84,6 +84,15 @@ class DaskEngine(Engine):
         values = ((f.name, getattr(self, f.name), f.default) for f in fields(self))
         chosen = (f"{name}={value!r}" for name, value, default in values if value is not default)
         return f"DaskEngine({', '.join(chosen)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle an address, but no connection."""
+        if not isinstance(self.client, str | None):
+            raise NotStorableError(
+                f"client={self.client!r} is a connection, which cannot be pickled; give the "
+                "address of the scheduler instead."
+            )
+        return vars(self)
 
     def __deepcopy__(self, memo: Any) -> DaskEngine:
         """A clone of an estimator works on the same cluster."""

@@ -69,6 +69,10 @@ class Engine(ABC):
         """Return a block of columns computed, and kept for as long as a model is."""
         return block
 
+    def finish(self, *needed: Any) -> None:
+        """Delete what was kept to go on from, after a fit; some arrays are needed further on."""
+        return  # nothing was
+
     def in_given_order(self, block: Any, order: Any) -> Any:
         """Return the block whose row ``order[i]`` is row ``i`` of this one."""
         given = np.empty_like(block)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -15,11 +15,12 @@ import dask.array as da
 import numpy as np
 from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, as_completed
 from threadpoolctl import ThreadpoolController
 
 from heatsketch.engines._dask._storage import Journal, Storage, read_block, write_block
-from heatsketch.exceptions import HeatSketchError
+from heatsketch.exceptions import HeatSketchError, NotStorableError
+from heatsketch.progress import is_heard, steps
 from heatsketch.threads import at_most
 
 __all__ = [
@@ -35,6 +36,16 @@ __all__ = [
 
 RETRIES = 3  # of a task that raised, for storage may be away for a moment
 ALLOWED_FAILURES = 100  # workers that may die under a task before it is blamed
+# What listeners hear, by the beginnings of the names of tasks; all others belong to the products.
+STAGES = {
+    "reading": ("digest-",),
+    "lists": ("sample-", "grow-", "parts-", "probes-"),
+    "partition": ("assign-", "gather-"),
+    "search": ("search-",),
+    "symmetrising": ("join-",),
+    "normalization": ("rows-", "of-rows-", "result-"),
+    "output": ("sorted-", "take-"),
+}
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
@@ -82,16 +93,18 @@ class Cluster:
     journal: Journal
     checkpoint_every: int
 
-    @property
+    @cached_property
     def n_threads(self) -> int:
-        """Threads of all workers."""
+        """Threads of all workers, as many as there were at first: some may be away."""
         return max(1, sum(self.client.nthreads().values()))
 
     def keep(self, *arrays: da.Array) -> list[da.Array]:
         """Compute arrays and write them to storage; return arrays that read from there."""
         wanted = list({a.name: a for a in arrays if not self.has(a)}.values())
         if wanted:
-            self.run([task for array in wanted for task in self._write_tasks(array)])
+            names = {_stage_of(array.name) for array in wanted}
+            tasks = [task for array in wanted for task in self._write_tasks(array)]
+            self.run(tasks, stage=names.pop() if len(names) == 1 else "products")
         return [a if a.name.startswith("kept-") else self.kept(a) for a in arrays]
 
     def kept(self, array: da.Array) -> da.Array:
@@ -118,9 +131,13 @@ class Cluster:
         }
         return delayed(name, tasks, [array])
 
-    def run(self, tasks: list[Delayed]) -> list[Any]:
-        """Run tasks to the end, and return what they return."""
+    def run(self, tasks: list[Delayed], *, stage: str) -> list[Any]:
+        """Run tasks of a stage to the end, and return what they return."""
+        done = steps(stage, len(tasks))
         futures = self.client.compute(tasks, retries=RETRIES, optimize_graph=False)
+        if is_heard():
+            for _ in as_completed(futures):
+                done()
         return self.client.gather(futures)
 
     def over_chunks(
@@ -149,13 +166,21 @@ class Cluster:
         def ask() -> list[Any]:
             n_threads = max(1, self.n_threads // len(calls))
             tasks = {(name, i): (within_threads, n_threads, *call) for i, call in enumerate(calls)}
-            return self.run(delayed(name, tasks, inputs))
+            return self.run(delayed(name, tasks, inputs), stage=_stage_of(name))
 
         return self.journal.answer(name, ask)
 
     def hold(self, *arrays: da.Array) -> list[da.Array]:
         """Have arrays computed and held in the memory of workers; return at once."""
         return list(self.client.persist(arrays, retries=RETRIES, optimize_graph=False))
+
+    def __reduce__(self) -> Any:
+        """Refuse to be pickled, and with it a model whose arrays are on storage."""
+        raise NotStorableError(
+            f"{self.client!r} cannot be pickled, nor can what was fitted there; write the "
+            "embedding with model.embedding_.to_zarr(path), and keep the folder of the engine: a "
+            "fit of the same points with the same options finds all there."
+        )
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -181,6 +206,11 @@ class _Answers:
     def __reduce__(self) -> Any:
         """Stay here: a worker that is started anew takes the settings of this process along."""
         return str, ()  # which names no scheduler
+
+
+def _stage_of(name: str) -> str:
+    """Return the stage of a fit in which something of such a name is made."""
+    return next((stage for stage, names in STAGES.items() if name.startswith(names)), "products")
 
 
 def _keys(array: da.Array) -> list[tuple]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from itertools import pairwise
 
 import numpy as np
@@ -21,10 +20,8 @@ def matrix_in_blocks(cluster: Cluster, matrix: sparse.csr_array, rows: int) -> B
     if not is_compiled(matrix):
         matrix = sparse.csr_array(matrix, dtype=np.result_type(matrix.dtype, np.float32))
     starts = cut_rows(matrix.shape[0], rows)
-    digest = sha256(repr((starts, matrix.dtype.str)).encode())
-    for part in (matrix.data, matrix.indices, matrix.indptr):
-        digest.update(np.ascontiguousarray(part).data)
-    name = f"graph-{digest.hexdigest()[:32]}"
+    parts = matrix.data, matrix.indices, matrix.indptr
+    name = cluster.storage.name("graph", starts, matrix.dtype.str, *parts)
     needs = tuple(
         write_matrix(cluster.storage, name, b, matrix[start:stop], starts)
         for b, (start, stop) in enumerate(pairwise(starts))

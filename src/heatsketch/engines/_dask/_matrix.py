@@ -99,8 +99,8 @@ class BlockMatrix(RowBlocks):
         name = f"result-{self._token(function, arrays)}"
         tasks, inputs = self._tasks(function, arrays)
         layer = {(name, b): task for b, task in enumerate(tasks)}
-        wanted = delayed(name, layer, inputs)
-        return self.cluster.journal.answer(name, lambda: self.cluster.run(wanted))
+        wanted, stage = delayed(name, layer, inputs), "normalization"
+        return self.cluster.journal.answer(name, lambda: self.cluster.run(wanted, stage=stage))
 
     def _token(self, function: Callable[..., Any], arrays: list[da.Array]) -> str:
         return tokenize(self.name, function, [array.name for array in arrays])

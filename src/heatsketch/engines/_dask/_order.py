@@ -22,7 +22,7 @@ def in_order(cluster: Cluster, block: da.Array, order: da.Array) -> da.Array:
             (sorting, b): (_sort, (block.name, b, 0), (order.name, b), b, storage, sorting)
             for b in range(n_blocks)
         }
-        cluster.run(delayed(sorting, tasks, [block, order]))
+        cluster.run(delayed(sorting, tasks, [block, order]), stage="output")
         starts = [0, *np.cumsum(chunks[0]).tolist()]
         cluster.over_blocks(f"take-{name}", n_blocks, _take, storage, sorting, name, starts)
         for b in range(n_blocks):  # as large as the block itself, and of no more use

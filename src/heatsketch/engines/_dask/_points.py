@@ -38,9 +38,10 @@ def read_points(cluster: Cluster, X: Any) -> Any:
         X = X.compute_chunk_sizes()
     X = X.rechunk({1: -1})
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-    reading = {("digest", i): (_digest, (X.name, i, 0)) for i in range(X.numblocks[0])}
-    digests = cluster.run(delayed("digest", reading, [X]))
-    name = f"points-{tokenize(digests, X.dtype.str)}"
+    task = cluster.storage.name("digest", X.name)
+    reading = {(task, i): (_digest, (X.name, i, 0)) for i in range(X.numblocks[0])}
+    digests = cluster.run(delayed(task, reading, [X]), stage="reading")
+    name = cluster.storage.name("points", digests, X.dtype.str)
     tasks = {(name, i, 0): (np.ascontiguousarray, (X.name, i, 0)) for i in range(X.numblocks[0])}
     return lazy_array(name, tasks, [X], X.chunks, X.dtype)
 
@@ -83,9 +84,8 @@ def points_in_files(cluster: Cluster, X: Any) -> da.Array:
             f"X of shape {X.shape} is sparse, and a cluster takes dense points only; "
             "pass X.toarray(), or use engine='local'."
         )
-    digest = sha256(repr((X.shape, X.dtype.str)).encode())
-    digest.update(np.ascontiguousarray(X).data)
-    name, rows = f"points-{digest.hexdigest()[:32]}", _rows(X.shape[1], X.dtype)
+    name = cluster.storage.name("points", X.shape, X.dtype.str, X)
+    rows = _rows(X.shape[1], X.dtype)
     starts = range(0, len(X), rows)
     tasks = {}
     for i, start in enumerate(starts):

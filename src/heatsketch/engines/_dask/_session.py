@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import dask.array as da
 import numpy as np
 from scipy import sparse
 
-from heatsketch.atomic_file import file_errors
 from heatsketch.engines._dask._cluster import Cluster, connected, lazy_array
 from heatsketch.engines._dask._given import matrix_in_blocks
 from heatsketch.engines._dask._graph import BlockNeighbors, neighbor_blocks
@@ -38,11 +36,10 @@ SHARE, ROW_BYTES = 0.25, 1200
 @contextmanager
 def session(engine: Any, folder: Path) -> Iterator[Engine]:
     """Connect, and work in a folder."""
-    with file_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    storage = Storage.at(folder)
     with connected(engine.client, allow_unencrypted=engine.allow_unencrypted) as client:
         journal = Journal(folder / "journal.jsonl")
-        cluster = Cluster(client, Storage(folder), journal, engine.checkpoint_every)
+        cluster = Cluster(client, storage, journal, engine.checkpoint_every)
         with cluster.working():
             yield Session(cluster, engine.rows_per_block, engine.graph_tolerance)
 
@@ -120,9 +117,7 @@ class Session(Engine):
 
     def _vector(self, array: np.ndarray) -> da.Array:
         starts = cut_rows(len(array), self.rows(len(array)))
-        digest = sha256(repr((starts, array.dtype.str)).encode())
-        digest.update(np.ascontiguousarray(array).data)
-        name = f"vector-{digest.hexdigest()[:32]}"
+        name = self.cluster.storage.name("vector", starts, array.dtype.str, array)
         tasks = {}
         for b in range(len(starts) - 1):
             path = self.cluster.storage.block(name, b)
@@ -134,6 +129,11 @@ class Session(Engine):
     def keep(self, block: da.Array) -> da.Array:
         """Return a block that reads from storage."""
         return self.cluster.keep(block)[0]
+
+    def finish(self, *needed: da.Array) -> None:
+        """Delete checkpoints and files between stages."""
+        self.cluster.journal.begin_anew()
+        self.cluster.storage.tidy({array.name.removeprefix("kept-") for array in needed})
 
     def in_given_order(self, block: da.Array, order: Any) -> da.Array:
         """Return the block whose row ``order[i]`` is row ``i`` of this one."""

@@ -7,11 +7,15 @@ the names of all that it was computed from. Whoever computes it twice writes the
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
@@ -20,6 +24,8 @@ from heatsketch.atomic_file import atomic_file, file_errors
 
 __all__ = ["Journal", "Storage", "read_block", "write_block"]
 
+# Names of checkpoints, and of what goes from one stage to the next.
+PASSING = re.compile("^(heat-step|of-rows|sorted)-|-(sample|near|squares|sorted|found|back)")
 LARGEST_ANSWER = 2**25  # bytes that are worth a line in the journal
 
 
@@ -41,9 +47,31 @@ def read_block(path: Path) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Storage:
-    """What is on storage, under the names of arrays."""
+    """What is on storage, under the names of arrays.
+
+    The tag is part of all names: two fits of the same points on one cluster, each in its own
+    folder, must not take each other's tasks for their own.
+    """
 
     folder: Path
+    tag: str
+
+    @classmethod
+    def at(cls, folder: Path) -> Storage:
+        """Return the storage in a folder, with the tag that it has had from the beginning."""
+        path = folder / "tag.npy"
+        with file_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        write_block(np.array(token_hex(8)), path)
+        return cls(folder, str(read_block(path)))
+
+    def name(self, kind: str, *content: Any) -> str:
+        """Return the name of something that came from elsewhere, by its content."""
+        digest = sha256(repr((self.tag, kind)).encode())
+        for part in content:
+            plain = isinstance(part, np.ndarray)
+            digest.update(np.ascontiguousarray(part).data if plain else repr(part).encode())
+        return f"{kind}-{digest.hexdigest()[:32]}"
 
     def block(self, name: str, number: int) -> Path:
         """Return where a block is, or will be."""
@@ -56,6 +84,12 @@ class Storage:
     def is_complete(self, name: str, n_blocks: int) -> bool:
         """Say whether all blocks of a name are there."""
         return all(self.block(name, b).exists() for b in range(n_blocks))
+
+    def tidy(self, needed: Set[str]) -> None:
+        """Delete what only stages of a fit had to pass on."""
+        for folder in (self.folder / "blocks").iterdir():
+            if PASSING.search(folder.name) and folder.name not in needed:
+                rmtree(folder, ignore_errors=True)  # which somebody may be reading still
 
 
 class Journal:
@@ -77,6 +111,8 @@ class Journal:
                 steps.add(entry["step"])
             elif "checkpoint" in entry:
                 self.passed, steps = self.passed | steps, set()
+            elif "finished" in entry:
+                self.passed, steps = set(), set()
 
     def _entries(self) -> Iterator[dict[str, Any]]:
         if not self._path.exists():
@@ -85,6 +121,11 @@ class Journal:
             for line in file:
                 with suppress(ValueError):  # the last line of a driver that was killed
                     yield json.loads(line)
+
+    def begin_anew(self) -> None:
+        """Forget the steps: their results are about to go."""
+        self.passed = set()
+        self.note(finished=True)
 
     def note(self, **entry: Any) -> None:
         """Add a line."""
