@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help install lint test nightly docs visit pictures bench chaos reproduce clean
+.PHONY: help install lint test nightly docs visit pictures bench chaos grid reproduce clean
 
 help: ## list these words
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,6 +38,9 @@ bench: ## measure against peers and limits, in hours, and write docs/benchmarks
 chaos: ## kill workers and drivers of clusters by the dozen, in hours, and write docs/benchmarks
 	python benchmarks/chaos.py
 	python benchmarks/cluster.py
+
+grid: ## the bits of one machine, on clusters of 1, 2 and 4 workers in 1 to 16 blocks
+	python benchmarks/cluster_grid.py
 
 reproduce: ## run the paper's experiments in full, and write docs/reproduction.md
 	heatsketch reproduce --out docs

@@ -17,7 +17,8 @@ from pathlib import Path
 import dask
 import numpy as np
 from data import manifold
-from distributed import Client, LocalCluster
+from distributed import Client
+from processes import processes
 from timing import RESULTS, read, write
 
 from heatsketch import DaskEngine, HeatSketch, neighbor_graph
@@ -30,17 +31,6 @@ def graph(n_points, dtype="float32"):
     distances = neighbor_graph(manifold(n_points, 6).astype(dtype), n_neighbors=8)
     distances.data **= 0.5
     return distances
-
-
-def processes(n_workers, **options):
-    return LocalCluster(
-        n_workers=n_workers,
-        threads_per_worker=1,
-        host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",
-        silence_logs=50,
-        **options,
-    )
 
 
 def runs(client):
@@ -114,22 +104,32 @@ def harmed(harm, n_harms, seed, wanted, n_tasks, **limits):
 
 
 def under(harm, n_runs, n_harms, **limits):
-    """Run the same fit many times under harm."""
+    """Run the same fit many times under harm; runs that are in the file are not run again."""
+    part = harm.__name__
+    found = kept(part) or {"runs": []}
     wanted = HeatSketch(8, **OPTIONS).fit(graph(4 * PIECE)).embedding_
-    n_tasks = harmed(harm, 0, 0, wanted, 0)["tasks"]
-    found = []
-    for seed in range(n_runs):
-        found.append(harmed(harm, n_harms, seed, wanted, n_tasks, **limits))
-        print(harm.__name__, found[-1], flush=True)
-    n_harms = sum(run["harms"] for run in found)
-    redone = sum(run["tasks"] - n_tasks for run in found)
-    return {
-        "runs": len(found),
-        "bit-identical": sum(run["same"] for run in found),
-        "harms": n_harms,
-        "tasks of a run": n_tasks,
-        "tasks done again for each harm, share": redone / max(1, n_harms) / n_tasks,
-    }
+    if "tasks of a run" not in found:
+        found["tasks of a run"] = harmed(harm, 0, 0, wanted, 0)["tasks"]
+    n_tasks = found["tasks of a run"]
+    for seed in range(len(found["runs"]), n_runs):
+        found["runs"].append(harmed(harm, n_harms, seed, wanted, n_tasks, **limits))
+        n_done = sum(run["harms"] for run in found["runs"])
+        redone = sum(run["tasks"] - n_tasks for run in found["runs"])
+        found["bit-identical"] = sum(run["same"] for run in found["runs"])
+        found["harms"] = n_done
+        found["tasks done again for each harm, share"] = redone / max(1, n_done) / n_tasks
+        keep(part, found)
+        print(part, found["runs"][-1], flush=True)
+
+
+def kept(part):
+    everything = read("chaos") if (RESULTS / "chaos.json").exists() else {}
+    return everything.get(part)
+
+
+def keep(part, found):
+    everything = read("chaos") if (RESULTS / "chaos.json").exists() else {}
+    write("chaos", {**everything, part: found}, quiet=True)
 
 
 DRIVER = """
@@ -148,6 +148,8 @@ if __name__ == "__main__":
 
 def drivers(every=10):
     """Kill the driver after every so many lines of its journal, and let it go on each time."""
+    if kept("drivers"):
+        return
     wanted, deaths, again = HeatSketch(8, **OPTIONS).fit(graph(4 * PIECE)).embedding_, 0, 0
     with tempfile.TemporaryDirectory() as folder:
         script, journal = Path(folder, "driver.py"), Path(folder, "journal.jsonl")
@@ -167,7 +169,9 @@ def drivers(every=10):
         same = bool((np.load(Path(folder, "embedding.npy")) == wanted).all())
         steps = [line for line in journal.read_text().splitlines() if '"checkpoint"' in line]
         again = len(steps) - len(set(steps))
-    return {"deaths": deaths, "bit-identical": same, "steps": len(set(steps)), "again": again}
+    found = {"deaths": deaths, "bit-identical": same, "steps": len(set(steps)), "again": again}
+    keep("drivers", found)
+    print("drivers", found, flush=True)
 
 
 PARTS = {
@@ -186,6 +190,4 @@ if __name__ == "__main__":
     ARGUMENTS = parser.parse_args()
     dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"})
     for part in ARGUMENTS.parts or PARTS:
-        found = PARTS[part]()
-        before = read("chaos") if (RESULTS / "chaos.json").exists() else {}
-        write("chaos", {**before, part: found})
+        PARTS[part]()

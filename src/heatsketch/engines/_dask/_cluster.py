@@ -136,7 +136,7 @@ class Cluster:
         done = steps(stage, len(tasks))
         futures = self.client.compute(tasks, retries=RETRIES, optimize_graph=False)
         if is_heard():
-            for _ in as_completed(futures):
+            for _ in as_completed(futures, loop=self.client.loop):
                 done()
         return self.client.gather(futures)
 
