@@ -8,6 +8,7 @@ halo of each block, which grows like a power of its rows: a surface against a vo
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from tempfile import TemporaryDirectory
@@ -189,7 +190,7 @@ def _moved(job: Job, halo: float, step: float) -> dict[str, float]:
 
 
 def _tasks(job: Job, calibration: Calibration) -> dict[str, float]:
-    chunks = max(1.0, np.ceil(job.n_points * job.n_features * job.itemsize / CHUNK))
+    chunks = max(1, math.ceil(job.n_points * job.n_features * job.itemsize / CHUNK))
     blocks = job.n_workers
     step = blocks * (4 + min(blocks - 1, calibration.neighbor_blocks)) + 1
     return {
