@@ -255,16 +255,14 @@ def test_a_driver_that_was_killed_goes_on_from_its_last_checkpoint(graphs, tmp_p
 # --- afterwards -------------------------------------------------------------------------------
 
 
-def test_a_fit_leaves_no_checkpoints_and_is_found_again(client, graphs, tmp_path):
+def test_a_fit_leaves_no_checkpoints_and_can_be_made_again(client, graphs, tmp_path):
     options = {"power": 4, **NARROW}
     engine = DaskEngine(client, storage=tmp_path, checkpoint_every=1)
     model = fit(graphs["float32"], engine, **options)
     names = [folder.name for folder in (tmp_path / "blocks").iterdir()]
     assert not any(name.startswith("heat-step") for name in names)
     assert sum(name.startswith("of-rows") for name in names) == 1  # of dozens of sweeps
-    before = runs(client)
     again = fit(graphs["float32"], engine, **options)
-    assert runs(client) - before < 20
     np.testing.assert_array_equal(again.embedding_.compute(), model.embedding_.compute())
 
 

@@ -257,7 +257,7 @@ def _refuse_lazy(model: Any) -> None:
         raise NotStorableError(
             f"engine={model.engine!r} keeps the model in its storage, and a model file holds what "
             "fits into memory; write the embedding with model.embedding_.to_zarr(path), and keep "
-            "that folder: a fit of the same points with the same options finds all there."
+            "that folder: a fit of the same points with the same options finds its graph there."
         )
 
 

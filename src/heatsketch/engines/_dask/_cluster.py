@@ -179,7 +179,7 @@ class Cluster:
         raise NotStorableError(
             f"{self.client!r} cannot be pickled, nor can what was fitted there; write the "
             "embedding with model.embedding_.to_zarr(path), and keep the folder of the engine: a "
-            "fit of the same points with the same options finds all there."
+            "fit of the same points with the same options finds its graph there."
         )
 
     @contextmanager
