@@ -142,6 +142,7 @@ CASES = [
     Case("other model", "distances map.heatsketch 0 1", 2, "holds a DiffusionMap"),
     Case("names alone", "drift m.heatsketch m.heatsketch --names points.csv", 2, "go together"),
     Case("plan workers", "plan --n 10 --d 4 --workers -1", 2, "-1"),
+    Case("plan all pairs", "plan --n 10 --d 4 --workers 2 --neighbors all", 2, "like 15"),
     Case("plan word", "plan --n many --d 4", 2, "'many' is no whole number"),
     Case("plan dtype", "plan --n 10 --d 4 --dtype int8", 2, "float32 or float64"),
     # --- 3: a file cannot be read

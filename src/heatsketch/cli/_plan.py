@@ -40,24 +40,32 @@ def plan(
     From formulas, and from a short run on made-up points, which takes some seconds; for a cluster
     a minute, on processes of this machine.
     """
-    from heatsketch import estimate_resources
-    from heatsketch.memory import physical_memory
-
     if dtype not in ("float32", "float64"):
         raise typer.BadParameter(f"--dtype {dtype!r} is unknown; use float32 or float64.")
     shape = whole_number(n), whole_number(d)
-    if workers:
-        return _on_cluster(
-            n_points=shape[0],
-            n_features=shape[1],
-            n_components=components,
-            power=POWER if power == "auto" else int(power),
-            n_neighbors=15 if neighbors in ("auto", "all") else neighbors,
-            itemsize=4 if dtype == "float32" else 8,
-            n_workers=workers,
-            n_threads=threads,
-        )
     options = {"power": power, "n_neighbors": None if neighbors == "all" else neighbors}
+    if not workers:
+        return _on_this_machine(shape, components, dtype, options)
+    if neighbors == "all":
+        raise typer.BadParameter("--neighbors all is not for a cluster; give a number, like 15.")
+    return _on_cluster(
+        n_points=shape[0],
+        n_features=shape[1],
+        n_components=components,
+        power=POWER if power == "auto" else int(power),
+        n_neighbors=15 if neighbors == "auto" else neighbors,
+        itemsize=4 if dtype == "float32" else 8,
+        n_workers=workers,
+        n_threads=threads,
+    )
+
+
+def _on_this_machine(
+    shape: tuple[int, int], components: int, dtype: str, options: dict[str, Any]
+) -> Reply:
+    from heatsketch import estimate_resources
+    from heatsketch.memory import physical_memory
+
     needed = estimate_resources(*shape, n_components=components, dtype=dtype, **options)
     points = shape[0] * shape[1] * (4 if dtype == "float32" else 8)
     whole, there = needed.bytes + points, physical_memory()
