@@ -141,7 +141,7 @@ CASES = [
     Case("confidence", "distances m.heatsketch 0 1 --confidence 95", 2, "between 0 and 1"),
     Case("other model", "distances map.heatsketch 0 1", 2, "holds a DiffusionMap"),
     Case("names alone", "drift m.heatsketch m.heatsketch --names points.csv", 2, "go together"),
-    Case("plan workers", "plan --n 10 --d 4 --workers -1", 2, "-1"),
+    Case("plan workers", "plan --n 10 --d 4 --workers -1", 2, "--workers"),
     Case("plan all pairs", "plan --n 10 --d 4 --workers 2 --neighbors all", 2, "like 15"),
     Case("plan word", "plan --n many --d 4", 2, "'many' is no whole number"),
     Case("plan dtype", "plan --n 10 --d 4 --dtype int8", 2, "float32 or float64"),
