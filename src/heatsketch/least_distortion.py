@@ -48,12 +48,11 @@ GAIN = 0.005  # in a round, of the logarithm, below which another is not worth i
 FIRST_DOUBLINGS = 4  # of q in the first round, if that has all pairs
 LATE_DOUBLINGS = 7  # if it has the worst pairs only, which at a small q would mislead it
 STEPS = 60  # of the optimiser in each round
-SAMPLE = 250  # points on which several starts are tried
-SAMPLE_DOUBLINGS = range(1, 5)
-SAMPLE_STEPS = 30
-LARGER_SAMPLES = (500, 2000)  # on which the best start is improved, if there are more points
-LARGER_DOUBLINGS = range(4, 7)
+SAMPLES = (250, 500, 2000)  # points on which starts are tried, compared, and the best improved
+SMALL_DESCENT = (range(1, 5), 30)  # doublings of q, and steps at each
+LARGER_DESCENT = (range(4, 7), STEPS)
 SHARES = (0.0, 1.0, 0.5, 1.0)  # of randomness in each start
+N_FINALISTS = 2  # starts that are compared on points that they were not made for
 MEMORY = 20  # steps that the optimiser remembers
 NEGLIGIBLE = 1e-12  # a term of the sums, against the largest
 TINY = 1e-200  # for the stretch of a pair that falls together
@@ -228,7 +227,7 @@ class _PairFinder:
     def search(self) -> PairSearch:
         return PairSearch.arrange(self.pairs.points)
 
-    def __call__(self, Y: np.ndarray, *, n_round: int) -> Stretches:
+    def __call__(self, Y: np.ndarray, *, n_round: int = 0) -> Stretches:
         most = MOST_SCANNED if n_round >= FEWEST_ROUNDS else SCANNED_EACH_ROUND
         if self.n_points <= most:
             return self.pairs.worst(Y, n_each=self.n_each)
@@ -295,24 +294,39 @@ def _in_shape(ground: _Ground, P: np.ndarray, found: Stretches) -> np.ndarray:
 
 
 def _best_start(ground: _Ground, n_components: int, seed: int) -> np.ndarray:
-    """Try leading axes, random maps and mixtures on a sample; improve the best on larger ones."""
+    """Try leading axes, random maps and mixtures on a sample, and take what does well beyond it.
+
+    A map can be good on a sample by folding the points between the sampled ones onto each other.
+    Such a map is bad on points that it was not made for, and no later step unfolds it.
+    """
     rng = np.random.default_rng(seed)
-    sample = _sampled(ground, SAMPLE, rng)
-    finder = _PairFinder(sample.points)
-    shape = ground.axes.shape[1], n_components
-    found = []
-    for share in SHARES:
-        random = rng.standard_normal(shape) / np.sqrt(shape[0])
-        start = (1 - share) * np.eye(*shape) + share * random
-        *_, last = _rounds(sample, finder, start, SAMPLE_DOUBLINGS, SAMPLE_STEPS)
-        found.append(last)
-    P = min(found, key=lambda last: last.badness).P
-    for size in LARGER_SAMPLES:
-        if size < len(ground.points):
-            sample = _sampled(ground, size, rng)
-            *_, last = _rounds(sample, _PairFinder(sample.points), P, LARGER_DOUBLINGS, STEPS)
-            P = last.P
+    small, middle, large = (_sampled(ground, size, rng) for size in SAMPLES)
+    found = _improved(small, _starts(ground.axes.shape[1], n_components, rng), *SMALL_DESCENT)
+    best = sorted(found, key=lambda one: one.badness)[:N_FINALISTS]
+    if len(middle.points) < len(ground.points):
+        best = _improved(middle, [one.P for one in best], *LARGER_DESCENT)
+    judge = _PairFinder(large.points)
+    P = min((one.P for one in best), key=lambda P: judge(large.images(P)).log_distortion)
+    if len(large.points) < len(ground.points):
+        (last,) = _improved(large, [P], *LARGER_DESCENT)
+        return last.P
     return P
+
+
+def _starts(n_axes: int, n_components: int, rng: np.random.Generator) -> list[np.ndarray]:
+    shape = n_axes, n_components
+    randoms = [rng.standard_normal(shape) / np.sqrt(n_axes) for _ in SHARES]
+    return [
+        (1 - share) * np.eye(*shape) + share * random
+        for share, random in zip(SHARES, randoms, strict=True)
+    ]
+
+
+def _improved(
+    sample: _Ground, maps: list[np.ndarray], doublings: range, n_steps: int
+) -> list[_Round]:
+    finder = _PairFinder(sample.points)
+    return [list(_rounds(sample, finder, P, doublings, n_steps))[-1] for P in maps]
 
 
 def _sampled(ground: _Ground, size: int, rng: np.random.Generator) -> _Ground:
