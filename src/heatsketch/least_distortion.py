@@ -52,7 +52,6 @@ SAMPLES = (250, 500, 2000)  # points on which starts are tried, compared, and th
 SMALL_DESCENT = (range(1, 5), 30)  # doublings of q, and steps at each
 LARGER_DESCENT = (range(4, 7), STEPS)
 SHARES = (0.0, 1.0, 0.5, 1.0)  # of randomness in each start
-N_FINALISTS = 2  # starts that are compared on points that they were not made for
 MEMORY = 20  # steps that the optimiser remembers
 NEGLIGIBLE = 1e-12  # a term of the sums, against the largest
 TINY = 1e-200  # for the stretch of a pair that falls together
@@ -301,16 +300,15 @@ def _best_start(ground: _Ground, n_components: int, seed: int) -> np.ndarray:
     """
     rng = np.random.default_rng(seed)
     small, middle, large = (_sampled(ground, size, rng) for size in SAMPLES)
-    found = _improved(small, _starts(ground.axes.shape[1], n_components, rng), *SMALL_DESCENT)
-    best = sorted(found, key=lambda one: one.badness)[:N_FINALISTS]
+    maps = _starts(ground.axes.shape[1], n_components, rng)
+    maps = _improved(small, maps, *SMALL_DESCENT)
     if len(middle.points) < len(ground.points):
-        best = _improved(middle, [one.P for one in best], *LARGER_DESCENT)
+        maps = _improved(middle, maps, *LARGER_DESCENT)
     judge = _PairFinder(large.points)
-    P = min((one.P for one in best), key=lambda P: judge(large.images(P)).log_distortion)
+    best = min(maps, key=lambda P: judge(large.images(P)).log_distortion)
     if len(large.points) < len(ground.points):
-        (last,) = _improved(large, [P], *LARGER_DESCENT)
-        return last.P
-    return P
+        (best,) = _improved(large, [best], *LARGER_DESCENT)
+    return best
 
 
 def _starts(n_axes: int, n_components: int, rng: np.random.Generator) -> list[np.ndarray]:
@@ -324,9 +322,9 @@ def _starts(n_axes: int, n_components: int, rng: np.random.Generator) -> list[np
 
 def _improved(
     sample: _Ground, maps: list[np.ndarray], doublings: range, n_steps: int
-) -> list[_Round]:
+) -> list[np.ndarray]:
     finder = _PairFinder(sample.points)
-    return [list(_rounds(sample, finder, P, doublings, n_steps))[-1] for P in maps]
+    return [list(_rounds(sample, finder, P, doublings, n_steps))[-1].P for P in maps]
 
 
 def _sampled(ground: _Ground, size: int, rng: np.random.Generator) -> _Ground:
