@@ -14,10 +14,12 @@ from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from timing import RESULTS, memory, read, write
 
 from heatsketch import HeatSketch, datasets
-from heatsketch.experiments import ISOMETRIES, METHODS, Run, read_results, run_experiments
+from heatsketch.experiments import METHODS, Run, read_results, run_experiments
 from heatsketch.experiments.figures import STYLES, draw_curves
 from heatsketch.least_distortion import certified_distortion, least_distortion_map
 
+EXPERIMENTS = "circle", "torus", "klein", "outliers"
+KINDS = "symmetric", "bistochastic"
 TRIALS = RESULTS / "isometry"
 # What we want to reach: experiment, dimension, largest log L.
 WANTED = [
@@ -31,16 +33,18 @@ WANTED = [
 
 
 def paper(n_trials):
-    """Run what is missing, a trial of each experiment at a time."""
-    for enough in range(1, n_trials + 1):
-        run_experiments(Run(tuple(ISOMETRIES), TRIALS, enough), on_trial=print)
+    """Run what is missing, a trial of each experiment at a time, the symmetric ones first."""
+    for kind in KINDS:
+        for enough in range(1, n_trials + 1):
+            names = tuple(f"{name}-isometry-{kind}" for name in EXPERIMENTS)
+            run_experiments(Run(names, TRIALS, enough), on_trial=print)
     return summary()
 
 
-def results():
-    """Return what was run of each experiment, by its name in the paper."""
-    names = {name: name.removesuffix("-isometry") for name in ISOMETRIES}
-    return {short: read_results(Run((name,), TRIALS), name) for name, short in names.items()}
+def results(kind):
+    """Return what was run of each experiment."""
+    names = {name: f"{name}-isometry-{kind}" for name in EXPERIMENTS}
+    return {name: read_results(Run((long,), TRIALS), long) for name, long in names.items()}
 
 
 def means(found):
@@ -50,29 +54,29 @@ def means(found):
 
 def summary():
     """Compare with what we want to reach: the tables of the page."""
-    summed = {"wide": {}, "wanted": [], "every dimension": []}
-    for name, found in results().items():
-        values, dimensions = means(found), found.experiment.dimensions
-        summed["wide"][name] = {
-            "trials": len(found.trials),
-            "k": dimensions,
-            **{method: values[method].round(3).tolist() for method in values},
+    found = {kind: results(kind) for kind in KINDS}
+    rows = {
+        f"{name}, {kind}": {
+            "trials": len(its.trials),
+            "k": its.experiment.dimensions,
+            **{method: values.round(3).tolist() for method, values in means(its).items()},
         }
-        summed["every dimension"] += [
-            {
-                "experiment": name,
-                "k": k,
-                **against_old(
-                    k, *(values[method][place] for method in ("DMS", "GPS", "NIS", "NISW"))
-                ),
-            }
-            for place, k in enumerate(dimensions)
-        ]
+        for kind in KINDS
+        for name, its in found[kind].items()
+    }
+    compared = ("DMS", "GPS", "NIS", "NISW")
+    every = [
+        {"experiment": name, "k": k}
+        | against_old(k, *(means(its)[method][place] for method in compared))
+        for name, its in found["symmetric"].items()
+        for place, k in enumerate(its.experiment.dimensions)
+    ]
+    wanted = []
     for name, k, most in WANTED:
-        its = summed["wide"][name]
-        figures = {m: its[m][its["k"].index(k)] for m in ("DMS", "GPS", "NIS", "NISW")}
-        summed["wanted"].append({"experiment": name, "k": k, "at most": most, **figures})
-    return summed
+        its = rows[f"{name}, symmetric"]
+        figures = {method: its[method][its["k"].index(k)] for method in compared}
+        wanted.append({"experiment": name, "k": k, "at most": most, **figures})
+    return {"means": rows, "wanted": wanted, "every dimension": every}
 
 
 def against_old(k, maps, processes, exact, sketched):
@@ -206,12 +210,12 @@ def accuracy(Y, y):
 
 
 def pictures():
-    found = results()
-    for name, its in found.items():
-        figure = draw_curves(its, its.experiment.methods)
-        figure.axes[0].set_yscale("log")
-        figure.savefig(PICTURES / f"isometry-{name}.png", dpi=150)
-    dimensions_needed(found)
+    for kind in KINDS:
+        for name, its in results(kind).items():
+            figure = draw_curves(its, its.experiment.methods)
+            figure.axes[0].set_yscale("log")
+            figure.savefig(PICTURES / f"isometry-{name}-{kind}.png", dpi=150)
+    dimensions_needed(results("symmetric"))
     usefulness()
 
 

@@ -19,7 +19,10 @@ __all__ = ["CATALOGUE", "ISOMETRIES", "PAPER", "PORTRAITS", "Experiment", "Portr
 MAPS = ("DMS", "DMB")
 PROCESSES = ("GPS", "GPB")
 ALL_PROCESSES = ("GPS", "GPB", "GPSBS", "GPSBB")
-NEAR_ISOMETRIES = ("NIS", "NIB", "NISW")
+AGAINST_ISOMETRIES = {
+    "symmetric": ("DMS", "GPS", "NIS", "NISW"),
+    "bistochastic": ("DMB", "GPB", "NIB"),
+}
 
 
 @dataclass(frozen=True)
@@ -187,9 +190,10 @@ PAPER = {
 }
 
 ISOMETRIES = {
-    f"{name}-isometry": replace(
-        PAPER[name], trials=20, figures={f"{name}-isometry": MAPS + PROCESSES + NEAR_ISOMETRIES}
+    f"{name}-isometry-{kind}": replace(
+        PAPER[name], trials=20, figures={f"{name}-isometry-{kind}": methods}
     )
+    for kind, methods in AGAINST_ISOMETRIES.items()
     for name in ("circle", "torus", "klein", "outliers")
 }
 
