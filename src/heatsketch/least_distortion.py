@@ -11,7 +11,7 @@ slope to follow. What is made small instead is smooth, and never less than :math
 .. math:: f_q(P) = \frac{1}{2 q} \log \sum s_{ij}^q + \frac{1}{2 q} \log \sum s_{ij}^{-q}
           \le \log L + \frac{\log m}{q}
 
-for :math:`m` pairs, with :math:`q` doubled from round to round. Few of the pairs matter: each round
+for :math:`m` pairs, with :math:`q` doubled every round or two. Few of the pairs matter: each round
 begins with a search for the worst ones of the map at hand, and works on those found so far.
 """
 
@@ -45,8 +45,9 @@ WORKING_PAIRS = 60_000  # that it works on
 FEWEST_ROUNDS = 7
 MOST_ROUNDS = 12
 GAIN = 0.005  # in a round, of the logarithm, below which another is not worth it
-FIRST_DOUBLINGS = 4  # of q in the first round, if that has all pairs
-LATE_DOUBLINGS = 7  # if it has the worst pairs only, which at a small q would mislead it
+DOUBLINGS = tuple(range(4, 4 + MOST_ROUNDS))  # of q in each round, if the first one has all pairs
+# If it has the worst pairs only: q waits until most of those have been found.
+SLOW_DOUBLINGS = (5, 5, 6, 6, 7, 7, 8, 9, 10, 11, 12, 13)
 STEPS = 60  # of the optimiser in each round
 SAMPLES = (250, 500, 2000)  # points on which starts are tried, compared, and the best improved
 SMALL_DESCENT = (range(1, 5), 30)  # doublings of q, and steps at each
@@ -348,8 +349,7 @@ def _descent(
 ) -> tuple[np.ndarray, np.ndarray, bool]:
     """Return the best map on all points, how bad each round left it, and whether they converged."""
     done = steps("near isometry", MOST_ROUNDS + 1)
-    first = FIRST_DOUBLINGS if _has_few_pairs(ground.points) else LATE_DOUBLINGS
-    doublings = range(first, first + MOST_ROUNDS)
+    doublings = DOUBLINGS if _has_few_pairs(ground.points) else SLOW_DOUBLINGS
     found: list[_Round] = []
     converged = False
     for last in _rounds(ground, finder, P, doublings, STEPS):
