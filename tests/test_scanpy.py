@@ -1,7 +1,9 @@
 """Tools for AnnData: where they read and write, what they refuse, and scanpy's own data sets."""
 
+import re
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -290,3 +292,15 @@ def test_without_anndata_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "anndata", None)
     with pytest.raises(ImportError, match=r'pip install "heatsketch\[scanpy\]"'):
         hs.tl.heatsketch(None)
+
+
+def test_the_page_runs():
+    page = (Path(__file__).parent.parent / "docs" / "scanpy.md").read_text()
+    names = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scanpy's, of old files and names that repeat themselves
+        for block in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S):
+            exec(block, names)
+    assert names["adata"].obsm["X_heatsketch"].shape == (700, 64)
+    assert names["cells"].obs["heat_pseudotime"].max() == 1
+    assert names["after"].obs["drift_moved"].iloc[3]
