@@ -317,7 +317,8 @@ def dimensions_needed(new_figure):
         axes.title.set_fontsize(9)
         axes.grid(alpha=0.3)
     figure.axes[0].set_ylabel("dimensions needed")
-    figure.axes[0].legend(fontsize=7)
+    lines, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(lines, labels, loc="outside lower center", ncols=len(labels), fontsize=8)
     figure.savefig(PICTURES / "isometry-dimensions.png", dpi=150)
 
 

@@ -57,6 +57,12 @@ Chebyshev sums against 1024 plain steps: 1e5 points on a Swiss roll, 32 columns
 (`benchmarks/powers.py`).
 """
     yield table([{"dtype": dtype} | row for dtype, row in read("powers").items()])
+    yield """## Small things
+
+Our Gaussians, which are the same on every machine, against numpy's, 1e6 times 32 of them in float32
+(ours in two threads); and what `import heatsketch` adds (`benchmarks/small.py`).
+"""
+    yield table([{"what": name, "ratio": ratio} for name, ratio in read("small").items()])
     if (RESULTS / "limits.json").exists():
         yield from limits()
     if (RESULTS / "tiles.json").exists():

@@ -15,6 +15,7 @@ from heatsketch.exceptions import (
     FileFormatError,
     ModelVersionError,
     NotStorableError,
+    OutputError,
     OutputExistsError,
     TrainingDataError,
 )
@@ -55,8 +56,14 @@ def transform_without_points():
 refused(
     "a folder that is not there",
     partial(save, "no/model"),
-    FileError,
+    OutputError,
     ("cannot write", "no/model", "make the folder first"),
+)
+refused(
+    "a model that is not there",
+    partial(load, "no/model"),
+    FileError,
+    ("cannot read", "no/model", "check the spelling"),
 )
 refused(
     "a file that is there",

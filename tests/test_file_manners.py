@@ -194,7 +194,9 @@ def size(path):
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
     return max(file.stat().st_size for file in files)
 
-for extension in set(TABLE_EXTENSIONS) - {".tsv", ".tsv.gz"}:
+# HDF5 first: in a process that has done little else, it found what memory held, and crashed.
+extensions = set(TABLE_EXTENSIONS) - {".tsv", ".tsv.gz"}
+for extension in sorted(extensions, key=lambda name: (name != ".h5ad", name)):
     path = folder / f"a{extension}"
     options = {"key": "X_heatsketch"} if extension == ".h5ad" else {}
     write(path, 0)

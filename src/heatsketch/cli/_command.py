@@ -57,7 +57,7 @@ def command(app: typer.Typer, function: Callable[..., Reply], example: str) -> N
                 return function(**given)
         except KeyboardInterrupt:
             # Which typer would make an exit without a word.
-            message = "interrupted; no output was written."
+            message = "interrupted; no output is left half written."
             raise CommandError(message, ExitCode.INTERRUPTED, "KeyboardInterrupt") from None
 
     signature = inspect.signature(function, eval_str=True)

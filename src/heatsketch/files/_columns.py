@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -128,9 +129,8 @@ def choose_columns(
 
 
 def _refuse_repeated(path: Path, names: Sequence[str], what: str) -> None:
-    if len(set(names)) < len(names):
-        seen: set[str] = set()
-        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+    twice, times = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
+    if times > 1:
         raise FileFormatError(path, f"{what} has {twice!r} twice", "give each a name of its own")
 
 
