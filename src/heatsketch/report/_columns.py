@@ -11,7 +11,7 @@ from heatsketch.exceptions import HeatSketchError
 
 __all__ = ["MOST_KINDS", "Column", "color_columns"]
 
-MOST_KINDS = 24  # that eight colours and three shapes tell apart
+MOST_KINDS = 24  # that twelve colours and two shapes tell apart
 MISSING = 255  # the place of a label that is not there
 
 

@@ -11,12 +11,10 @@ from scipy.sparse.csgraph import connected_components
 from heatsketch.bandwidth import EpsilonEstimate, estimate_epsilon
 from heatsketch.estimators import DIRECTIONS_PER_COLUMN, HeatSketch
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.heat_trace import heat_trace
-from heatsketch.random_block import gaussian_block
+from heatsketch.heat_trace import trace_of_block
 
 __all__ = ["CITATION", "bandwidth", "parameters", "piece_of_each", "trace"]
 
-TRACE_COLUMNS = 64
 CURVE_POINTS = 200
 BINS = 40  # of the histogram of local scales
 POINTS_OF_CURVE = 5000  # that a curve is estimated from, where the model has none
@@ -36,22 +34,34 @@ CITATION = """\
 }"""
 
 
-def trace(model: HeatSketch, largest: int) -> dict[str, Any]:
-    """Return the heat trace that the power was read from; a fresh one if it was given."""
-    found = getattr(model, "heat_trace_", None)
-    chosen = found is not None and len(found.powers) > 1
-    if not chosen:
-        k = min(TRACE_COLUMNS, model.n_components)
-        G = gaussian_block(model.row_ids_, k, seed=model.seed_, dtype=model.embedding_.dtype)
-        found = heat_trace(model.heat_operator_, G, largest=largest)
+def trace(
+    model: HeatSketch, powers: list[float], sketches: list[np.ndarray]
+) -> dict[str, Any] | None:
+    """Return the heat trace: what the power was read from, and what the sketches show beside it."""
+    k = model.n_components
+    if k < 2:
+        return None  # which one column does not tell
+    seen = {}
+    if model.stationary == "drop" and model.weighting == "symmetric":
+        for power, Y in zip(powers, sketches, strict=True):
+            size, error, directions = trace_of_block(Y)  # of a block divided by the root of k
+            seen[power] = (k * size, k * error, directions)
+    own = getattr(model, "heat_trace_", None)
+    if own is not None:
+        seen |= dict(zip(own.powers.tolist(), zip(*own[1:], strict=True), strict=True))
+    # What has died out has no place on a logarithmic scale.
+    found = [(power, *seen[power]) for power in sorted(seen) if min(seen[power]) > 0]
+    if not found:
+        return None
+    times, trace, error, directions = np.array(found).T
     return {
-        "powers": _plain(found.powers),
-        "trace": _plain(found.trace),
-        "low": _plain(np.maximum(found.trace - 2 * found.error, 0)),
-        "high": _plain(found.trace + 2 * found.error),
-        "directions": _plain(found.directions),
-        "allowed": DIRECTIONS_PER_COLUMN * model.n_components,
-        "chosen": model.power == "auto",
+        "powers": _plain(times),
+        "trace": _plain(trace),
+        "low": _plain(np.maximum(trace - 2 * error, trace / 10)),
+        "high": _plain(trace + 2 * error),
+        "directions": _plain(directions),
+        "allowed": DIRECTIONS_PER_COLUMN * k,
+        "chosen": own is not None,
     }
 
 

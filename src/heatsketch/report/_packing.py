@@ -82,13 +82,13 @@ def _text(raw: bytes) -> str:
 
 
 def as_script_text(value: Any) -> str:
-    """Return JSON that nothing inside can end: no text of it looks like a tag.
+    r"""Return JSON that nothing inside can end: no text of it looks like a tag.
 
     Examples
     --------
     >>> from heatsketch.report._packing import as_script_text
     >>> as_script_text("</script>")
-    '"\\\\u003c/script\\\\u003e"'
+    '"\\u003c/script\\u003e"'
     """
     text = json.dumps(value, allow_nan=False)  # ASCII only, so that no surrogate is left alone
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

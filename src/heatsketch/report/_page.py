@@ -31,7 +31,7 @@ from heatsketch.row_names import FIRST_OF_TEXT
 __all__ = ["write_report"]
 
 MOST_DRAWN = 250_000  # points, of more than which a screen shows no more
-PAGE_BYTES = 36_000_000  # that the numbers of a page may take
+PAGE_BYTES = 38_000_000  # that the numbers of a page may take
 FEWEST_ROWS = 1000  # that have a sketch, however little room there is
 SCRIPTS = ("blocks.js", "palette.js", "cloud.js", "chart.js", "page.js")
 PLACE = re.compile(r"\{\{(\w+)\}\}")
@@ -179,7 +179,7 @@ def _parts(
         "sides": sides,
         "colors": [{"name": column.name, "kinds": column.kinds} for column in columns],
         "named": names is not None,
-        "trace": trace(model, max(2, int(given[-1]))),
+        "trace": trace(model, given, found),
         "bandwidth": bandwidth(model),
     }
     done()

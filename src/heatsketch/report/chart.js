@@ -39,6 +39,7 @@ function logTicks(low, high) {
     for (const factor of [1, 2, 5]) ticks.push(factor * 10 ** power);
   }
   const inside = ticks.filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
+  if (inside.length < 3) return plainTicks(low, high);
   if (inside.length <= 7) return inside;
   const tens = inside.filter((tick) => /^1(e|$|0*$)|^0\.0*1$/.test(short(tick)));
   const every = Math.ceil(tens.length / 6);

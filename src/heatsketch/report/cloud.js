@@ -228,7 +228,6 @@ function stamp(shape, radius, width, opacity) {
 // How far a pixel is from the middle, in the norm whose ball is the shape.
 function away(shape, x, y) {
   if (shape === "square") return Math.max(Math.abs(x), Math.abs(y)) * 1.12;
-  if (shape === "triangle") return Math.max(1.4 * y, 1.4 * Math.abs(x) - 0.7 * y);
   return Math.hypot(x, y);
 }
 

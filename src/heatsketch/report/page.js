@@ -75,12 +75,12 @@ function ends(data) {
   return low <= high ? [low, high] : [0, 1];
 }
 
-function legendOfKind(kind, place) {
+function legendOfKind(kind, place, kinds) {
   const button = document.createElement("button");
   const words = document.createElement("span");
   const sample = svg("svg", { viewBox: "-6 -6 12 12", "aria-hidden": "true" });
-  const outline = { disc: "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0", square: "M-4.5-4.5h9v9h-9z", triangle: "M0-5 5 4h-10z" };
-  sample.append(svg("path", { d: outline[labelShape(place)], fill: css(labelColor(place)) }));
+  const outline = { disc: "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0", square: "M-4.5-4.5h9v9h-9z" };
+  sample.append(svg("path", { d: outline[labelShape(place)], fill: css(labelColor(place, kinds.length)) }));
   words.textContent = kind;
   button.type = "button";
   button.title = `Show ${kind} alone`;
@@ -197,9 +197,10 @@ async function drawOverTime(pair) {
 // --- curves and words
 
 function drawTrace() {
+  if (!facts.trace) return;
   const { powers, trace, low, high, directions, allowed, chosen } = facts.trace;
   const parts = [
-    { kind: "band", style: "cold", x: powers, low: low.map((v, i) => v || trace[i] / 10), high },
+    { kind: "band", style: "cold", x: powers, low, high },
     { kind: "curve", style: "cold", x: powers, y: trace, name: "heat trace, ± 2 standard errors" },
     { kind: "curve", style: "warm dashed", x: powers, y: directions, name: "directions" },
     { kind: "across", style: "plain dotted", y: [allowed], name: `directions for ${facts.n_components} columns` },
@@ -257,7 +258,9 @@ function writeWords() {
   byId("sure").textContent = `${Number((100 * facts.confidence).toPrecision(6))} %`;
   byId("meaning").textContent =
     `Distances are computed from all ${facts.n_components} columns of the sketch, not from the picture. The interval allows for the error of the sketch alone.`;
-  byId("trace-words").textContent = facts.trace.chosen
+  byId("trace-words").textContent = !facts.trace
+    ? "This sketch does not tell how much of the heat kernel is left."
+    : facts.trace.chosen
     ? `Heat flows until the kernel extends in few enough directions for the sketch: p = ${facts.power}.`
     : `What is left of the heat kernel as heat flows; p = ${facts.power} was given.`;
   const one = facts.n_pieces === 1;

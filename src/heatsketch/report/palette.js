@@ -1,10 +1,15 @@
-// Colours that the colour-blind can tell apart: Okabe and Ito's for labels, cividis for values.
+// Colours that the colour-blind can tell apart: Okabe and Ito's eight for labels, Krzywinski's twelve
+// where there are more of them, and cividis for values.
 
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
-const LABELS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#000000", "#f0e442"];
-const ON_DARK = { "#0072b2": "#2f8fd0", "#000000": "#ffffff" };
-const SHAPES = ["disc", "square", "triangle"];
+const EIGHT = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#000000", "#f0e442"];
+const TWELVE = [
+  "#008df9", "#ff6e3a", "#009f81", "#9f0162", "#ffc33b", "#8400cd",
+  "#00c2f9", "#e20134", "#00fccf", "#ff5aaf", "#a40122", "#ffb2fd",
+];
+const ON_DARK = { "#0072b2": "#2f8fd0", "#000000": "#ffffff", "#9f0162": "#c2187e", "#8400cd": "#a44be0" };
+const SHAPES = ["disc", "square"];
 const MISSING = 255;
 const SHADES = 64; // of values, before the one for those that are missing
 
@@ -25,13 +30,14 @@ function cssVariable(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-function labelColor(place) {
-  const color = LABELS[place % LABELS.length];
+function labelColor(place, howMany) {
+  const palette = howMany > EIGHT.length ? TWELVE : EIGHT;
+  const color = palette[place % palette.length];
   return rgb(dark.matches ? ON_DARK[color] || color : color);
 }
 
 function labelShape(place) {
-  return SHAPES[Math.floor(place / LABELS.length) % SHAPES.length];
+  return SHAPES[Math.floor(place / TWELVE.length) % SHAPES.length];
 }
 
 function missingColor() {
@@ -52,7 +58,7 @@ function singlePaint(n) {
 }
 
 function labelPaint(kinds, data) {
-  const colors = kinds.map((_, place) => labelColor(place));
+  const colors = kinds.map((_, place) => labelColor(place, kinds.length));
   const shapes = kinds.map((_, place) => labelShape(place));
   const places = data.map((place) => (place === MISSING ? kinds.length : place));
   return { colors: [...colors, missingColor()], shapes: [...shapes, "disc"], places };
