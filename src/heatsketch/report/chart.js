@@ -1,7 +1,7 @@
 // Small curves, as SVG that takes its colours from the style sheet.
 
 const SVG = "http://www.w3.org/2000/svg";
-const CHART = { width: 420, height: 230, left: 52, right: 12, top: 10, bottom: 40 };
+const CHART = { width: 420, height: 230, left: 60, right: 12, top: 10, bottom: 40 };
 
 function svg(name, attributes = {}, text = null) {
   const element = document.createElementNS(SVG, name);
@@ -49,6 +49,7 @@ function logTicks(low, high) {
 function short(value) {
   const size = Math.abs(value);
   if (value === 0) return "0";
+  if (size >= 1e4 && Number.isInteger(Math.log10(size))) return `1e${Math.log10(size)}`;
   if (size >= 1e6 || size < 1e-3) return value.toExponential().replace("e+", "e");
   return String(Number(value.toPrecision(3)));
 }

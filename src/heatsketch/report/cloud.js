@@ -3,13 +3,14 @@
 
 const STEPS = 65535; // of a place, to each side of the square
 const MARGIN = 0.07; // of the picture, to each side
+const FAR = 0.001; // of the points, to each side, that need not be in the picture at first
 const MOVE = 350; // milliseconds from one time to the next
 
 class Cloud {
   constructor(canvas) {
     this.canvas = canvas;
     this.context = canvas.getContext("2d");
-    this.view = { x: 0, y: 0, zoom: 1 };
+    this.view = { x: 0, y: 0, zoom: 1, all: false };
     this.marks = []; // points with a letter
     this.lit = null; // the one place of the palette that is not dimmed
     new ResizeObserver(() => this.resize()).observe(canvas);
@@ -29,7 +30,7 @@ class Cloud {
 
   // Move all points to their places at another time, and tell when they are there.
   show(plane) {
-    const next = { ...plane, ...box(plane) };
+    const next = { ...plane, ...box(plane, this.view.all ? 0 : FAR) };
     const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.from = this.to && !still ? this.now() : next;
     this.to = next;
@@ -53,7 +54,7 @@ class Cloud {
     const between = (a, b) => a + this.eased * (b - a);
     const x = this.to.x.map((value, i) => between(this.from.x[i], value));
     const y = this.to.y.map((value, i) => between(this.from.y[i], value));
-    return { x, y, ...box({ x, y }) };
+    return { x, y, ...box({ x, y }, this.view.all ? 0 : FAR) };
   }
 
   get eased() {
@@ -180,24 +181,30 @@ function clamp(value, low, high) {
   return Math.max(low, Math.min(high, value));
 }
 
-function box({ x, y }) {
-  const ends = (values) => {
-    let low = STEPS;
-    let high = 0;
-    for (const value of values) {
-      if (value < low) low = value;
-      if (value > high) high = value;
-    }
-    return [low, high];
-  };
-  const [left, right] = ends(x);
-  const [bottom, top] = ends(y);
+// The rectangle that the picture frames: all points, or all but a few that are far from the others.
+function box({ x, y }, far) {
+  const [left, right] = framed(x, far);
+  const [bottom, top] = framed(y, far);
   return {
     middleX: (left + right) / 2,
     middleY: (bottom + top) / 2,
     wide: right - left,
     high: top - bottom,
   };
+}
+
+function framed(values, far) {
+  const counts = new Uint32Array(STEPS + 1);
+  for (const value of values) counts[value]++;
+  const end = (share, step) => {
+    let at = step > 0 ? 0 : STEPS;
+    for (let seen = counts[at]; seen <= share * values.length; seen += counts[at]) at += step;
+    return at;
+  };
+  const [first, last] = [end(0, 1), end(0, -1)];
+  const [low, high] = [end(far, 1), end(far, -1)];
+  const some = 0.15 * (high - low);
+  return [Math.max(first, low - some), Math.min(last, high + some)];
 }
 
 // Points are visited in a scattered order, or the last label of a table would cover the others.

@@ -340,8 +340,8 @@ function listen() {
 }
 
 function showWhole() {
-  cloud.view = { x: 0, y: 0, zoom: 1 };
-  cloud.draw();
+  cloud.view = { x: 0, y: 0, zoom: 1, all: true };
+  cloud.show(cloud.to);
 }
 
 // Zoom so that what is at this part of the width and the height stays there.
