@@ -50,6 +50,7 @@ function short(value) {
   const size = Math.abs(value);
   if (value === 0) return "0";
   if (size >= 1e4 && Number.isInteger(Math.log10(size))) return `1e${Math.log10(size)}`;
+  if (Number.isInteger(value) && size < 1e6) return String(value);
   if (size >= 1e6 || size < 1e-3) return value.toExponential().replace("e+", "e");
   return String(Number(value.toPrecision(3)));
 }
@@ -111,7 +112,7 @@ const DRAW = {
       const side = i === now ? "now" : style;
       const ends = { x1: at, x2: at, y1: y.place(low[i]), y2: y.place(high[i] ?? Infinity) };
       picture.append(svg("line", { class: side, "stroke-width": i === now ? 3 : 1.5, ...ends }));
-      picture.append(svg("circle", { class: side, cx: at, cy: y.place(ys[i]), r: i === now ? 5 : 3.5 }));
+      picture.append(svg("circle", { class: side, cx: at, cy: y.place(ys[i]), r: i === now ? 4 : 3 }));
     });
   },
   bars(picture, { edges, y: counts, style }, x, y) {
