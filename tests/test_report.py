@@ -244,7 +244,7 @@ def test_only_a_sketch_with_its_training_data_has_a_report(tmp_path):
         {"n_components": 2, "power": 3},
         {"epsilon": 0.3},
         {"epsilon": "auto", "n_neighbors": None},
-        {"epsilon": "auto", "power": 2.5, "n_neighbors": None},
+        {"epsilon": 0.1, "power": 9.5, "n_neighbors": None},
         {"stationary": "keep", "weighting": "random_walk"},
         {"normalization": "bistochastic", "n_neighbors": 9},
         {"metric": "cosine"},

@@ -156,7 +156,7 @@ def trace_of_block(block: Any) -> tuple[float, float, float]:
     >>> from heatsketch import gaussian_block
     >>> from heatsketch.heat_trace import trace_of_block
     >>> trace, error, directions = trace_of_block(gaussian_block(50, 64, seed=0))
-    >>> bool(abs(trace - 50) < 4 * error), 40 < directions < 60
+    >>> bool(abs(trace - 50) < 4 * error), bool(40 < directions < 60)
     (True, True)
     """
     n_columns = block.shape[1]

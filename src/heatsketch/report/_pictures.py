@@ -46,7 +46,9 @@ def times(model: HeatSketch, powers: Iterable[int] | None) -> list[float]:
 def sketches(model: HeatSketch, powers: list[float]) -> list[np.ndarray]:
     """Return the sketch at each time, from one pass; the model's own as it is."""
     others = [int(power) for power in powers if power != model.power_]
-    found = dict(zip(others, model.path(others), strict=True)) if others else {}
+    found: dict[float, np.ndarray] = {}
+    if others:
+        found.update(zip(others, model.path(others), strict=True))
     return [model.embedding_ if power == model.power_ else found[power] for power in powers]
 
 
