@@ -33,7 +33,7 @@ pictures: ## draw those of docs/distances.md; that of the drift needs a wheel, s
 
 bench: ## measure against peers and limits, in hours, and write docs/benchmarks
 	python -m pip install --group bench
-	for script in small scaling million products powers limits tiles peers eigenpairs epsilon choices isometry command_line page; do python benchmarks/$$script.py; done
+	for script in small scaling million products powers limits tiles peers eigenpairs epsilon choices isometry command_line report page; do python benchmarks/$$script.py; done
 
 reproduce: ## run the paper's experiments in full, and write docs/reproduction.md
 	heatsketch reproduce --out docs

@@ -123,7 +123,7 @@ def choose_columns(
                 f"carry it along with labels=[{name!r}] or ids={name!r}, or name the columns that "
                 "you want with columns=",
             )
-    if not features:
+    if not features and wanted.columns is None:
         raise FileFormatError(path, "it has no column of numbers", "choose some with columns=")
     return features
 

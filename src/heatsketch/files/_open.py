@@ -77,7 +77,8 @@ def open_table(
         A file or folder with one of the extensions of :data:`TABLE_EXTENSIONS`.
     columns : sequence of str or None, default=None
         The features, by name and in this order; None for all columns that are neither labels nor
-        ids, which must all hold numbers. Columns without names are x0, x1, ...
+        ids, which must all hold numbers. Columns without names are x0, x1, ... Give
+        ``()`` for labels and ids alone.
     labels : sequence of str, default=()
         Columns to carry along.
     ids : str or None, default=None
