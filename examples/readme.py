@@ -9,16 +9,16 @@ from heatsketch import HeatSketch
 
 FILE = Path(__file__).parent.parent / "docs" / "pictures" / "spiral.png"
 BLUE, ORANGE = "#0072B2", "#D55E00"
-N_POINTS, POWER, START = 600, 256, 40
+N_POINTS, POWER, START = 600, 8192, 40
 
 
 def spiral():
-    """Return points along two turns, with noise, in their order."""
+    """Return points along nearly two turns, with noise, in their order."""
     rng = np.random.default_rng(0)
     along = np.sqrt(np.linspace(0.15, 1, N_POINTS))  # evenly spaced on the curve, nearly
-    angle = 4 * np.pi * along
+    angle = 6 * np.pi * along
     curve = along[:, np.newaxis] * np.column_stack([np.cos(angle), np.sin(angle)])
-    return curve + 0.008 * rng.normal(size=curve.shape)
+    return curve + 0.006 * rng.normal(size=curve.shape)
 
 
 def main():

@@ -29,7 +29,7 @@ found = models[0].drift(models[1])
 print(f"{found.relative:.0%} of the heat kernel moved; {found.moved.sum()} cells more than others")
 
 # %%
-# Each cell, from the one that moved most:
+# Each cell, in the order of the file; those that moved more than others are marked:
 
 plot.drift(found)
 

@@ -10,7 +10,7 @@ import networkx as nx
 import numpy as np
 from matplotlib import pyplot as plt
 
-from heatsketch import DiffusionMap, HeatSketch
+from heatsketch import HeatSketch
 
 graph = nx.les_miserables_graph()
 people = np.array(graph)
@@ -30,15 +30,16 @@ for row, distance in zip(near.indices[0], near.distance[0], strict=True):
 print(f"sure of their order, one by one: {near.confidence[0].round(2)}")
 
 # %%
-# For the picture, a diffusion map with the same options:
+# The same as a picture: Marius to all others who are in at least twenty common chapters with
+# somebody, each with its interval of 95 %.
 
-Y = DiffusionMap(2, affinity="precomputed", power=4).fit_transform(weights)
-_, ax = plt.subplots(figsize=(8, 6), layout="constrained")
-for one, other in graph.edges:
-    ends = [np.flatnonzero(people == name)[0] for name in (one, other)]
-    ax.plot(*Y[ends].T, color="0.85", lw=0.5, zorder=0)
-ax.scatter(*Y.T, s=10 + weights.diagonal(), color="#0072B2", alpha=0.6)
-for row in np.argsort(weights.diagonal())[-14:]:
-    ax.annotate(people[row], Y[row], xytext=(4, 4), textcoords="offset points")
-ax.set(xlabel="diffusion coordinate 1", ylabel="diffusion coordinate 2")
-ax.set_aspect("equal", adjustable="datalim")
+others = np.flatnonzero((weights.diagonal() >= 20) & (people != "Marius"))
+distance, low, high = model.diffusion_distances(
+    np.column_stack([np.full_like(others, who), others])
+)
+order = np.argsort(distance)
+_, ax = plt.subplots(figsize=(7, 5), layout="constrained")
+bars = np.array([distance - low, high - distance])[:, order]
+ax.errorbar(distance[order], np.arange(len(order)), xerr=bars, fmt="o", ms=4, color="#0072B2")
+ax.set_yticks(np.arange(len(order)), people[others][order])
+ax.set(xlabel="diffusion distance from Marius", xlim=(0, None))
