@@ -41,7 +41,8 @@ class Page(HTMLParser):
 
 
 def dead_links(folder):
-    pages = {path.resolve(): Page(path) for path in sorted(folder.rglob("*.html"))}
+    files = (file for file in sorted(folder.rglob("*.html")) if "_static" not in file.parts)
+    pages = {path.resolve(): Page(path) for path in files}  # the theme's templates are no pages
     for path, page in pages.items():
         for link in sorted(page.links):
             scheme, host, target, _, place = urlsplit(link)

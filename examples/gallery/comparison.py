@@ -29,7 +29,8 @@ found = models[0].drift(models[1])
 print(f"{found.relative:.0%} of the heat kernel moved; {found.moved.sum()} cells more than others")
 
 # %%
-# Each cell, in the order of the file; those that moved more than others are marked:
+# Each cell, in the order of the file. Those that moved more than all others would be marked; there
+# are none, since the change is spread over all cells.
 
 plot.drift(found)
 

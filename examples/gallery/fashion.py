@@ -13,24 +13,14 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot as plt
+from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsClassifier
 
 from heatsketch import HeatSketch, plot
 
 FOLDER = Path("/usr/share/datasets/fashion-mnist")
 KINDS = np.array(
-    [
-        "T-shirt",
-        "trousers",
-        "pullover",
-        "dress",
-        "coat",
-        "sandal",
-        "shirt",
-        "sneaker",
-        "bag",
-        "boot",
-    ]
+    ["T-shirt", "trousers", "jumper", "dress", "coat", "sandal", "shirt", "trainer", "bag", "boot"]
 )
 
 
@@ -51,11 +41,15 @@ def train_and_test():
     pixels = KNeighborsClassifier(10).fit(X, kind).score(X_new, kind_new)
     print(f"ten neighbours, new images: {right:.3f}; with 784 pixels instead: {pixels:.3f}")
 
-    _, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
-    both = np.concatenate([model.embedding_, new])
-    plot.embedding(both, np.r_[kind, kind_new], label="kind", ax=axes[0])
+    # For the picture, the coarse shape only: after 64 steps two directions hold much of it.
+    coarse = HeatSketch(128, n_neighbors=15, power=64).fit(X)
+    both = np.concatenate([coarse.embedding_, coarse.transform(X_new)])
     is_new = np.arange(len(both)) >= len(kind)
-    plot.embedding(both, np.where(is_new, "new", "training"), label="image", ax=axes[1])
+    _, axes = plt.subplots(1, 2, figsize=(12, 5), layout="constrained", sharex=True, sharey=True)
+    for ax, rows, title in zip(axes, (~is_new, is_new), ("training", "new"), strict=True):
+        plane = PCA(2).fit(both).transform(both[rows])
+        plot.embedding(plane, np.r_[kind, kind_new][rows], label="kind", ax=ax)
+        ax.set_title(f"{title} images")
 
 
 # %%

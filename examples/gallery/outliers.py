@@ -55,6 +55,6 @@ sketches = [
 plot.distortion({"diffusion map": (SIZES, maps), "sketch": (SIZES, sketches)})
 
 # %%
-# The map falls together until it has an eigenvector for every outlier, and some for the circle.
-# From then on it is the better one: a circle needs few. But nobody tells beforehand how many that
-# will be.
+# A sketch improves with every column. The map gains nothing from 2 to 8 components, since the
+# outliers take them. With 16 it has some for the circle, too, and is nearly exact: a circle needs
+# few. But nobody tells beforehand how many it will take.

@@ -37,7 +37,9 @@ for ax, (name, values) in zip(axes.flat, OPTIONS.items(), strict=True):
     ax.semilogx(values, trials.T, "o-", color="#0072B2", lw=1)
     ax.axhline(accuracy(0), color="0.5", ls=":", label="by default")
     ax.set(xlabel=name, ylabel="accuracy")
+axes[0, 0].set_ylim(0.85, 1)
 axes[0, 0].legend()
 
 # %%
-# Two seeds each.
+# Two seeds each. An epsilon of a tenth of the automatic one is off the picture, near 0.2: the graph
+# falls to pieces. The others forgive much.

@@ -23,7 +23,7 @@ X, digit = load_digits(return_X_y=True)
 X, digit = X[:1000], digit[:1000]
 found = HeatSketch(32, n_neighbors=15).fit(X).diffusion_map(2)
 start = 10 * found.coordinates / np.abs(found.coordinates).max()  # the size that UMAP expects
-print("residuals of the two eigenvectors:", found.residuals.round(6))
+print("residuals of the two eigenvectors:", *(f"{value:.1e}" for value in found.residuals))
 
 # %%
 # The same data, the same seed, two starts:
