@@ -22,22 +22,24 @@ nightly: ## what takes too long for every change: bits flipped one by one, and c
 	HEATSKETCH_BIT_FLIPS=10000 HEATSKETCH_CHANGED_FILES=20000 \
 	python -m pytest --timeout=3600 tests/test_changed_files.py -k "single_bit or our_errors"
 
-docs: ## web pages in docs/_build/html; a warning is an error
+docs: ## run the gallery, make web pages in docs/_build/html; a warning is an error
 	sphinx-build -W --keep-going -b html docs docs/_build/html
+	python docs/check.py docs/_build/html
 
 visit: ## a first visit: the built wheel in a fresh environment, from a file to distances
 	.ci/visit
 
-pictures: ## draw those of docs/distances.md; that of the drift needs a wheel, see examples/drift.py
+pictures: ## draw those of README and docs/distances.md; for the drift see examples/drift.py
+	python examples/readme.py
 	python examples/distances.py
 
 bench: ## measure against peers and limits, in hours, and write docs/benchmarks
 	python -m pip install --group bench
-	for script in small scaling million products powers limits tiles peers eigenpairs epsilon choices isometry command_line report page; do python benchmarks/$$script.py; done
+	for script in small scaling million products powers limits tiles peers eigenpairs epsilon choices isometry pseudotime command_line report page; do python benchmarks/$$script.py; done
 
 reproduce: ## run the paper's experiments in full, and write docs/reproduction.md
 	heatsketch reproduce --out docs
 
 clean: ## delete what the other words made
-	rm -rf build dist docs/_build .coverage* .hypothesis .*_cache
+	rm -rf build dist docs/_build docs/gallery docs/sg_execution_times.rst .coverage* .hypothesis .*_cache
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
