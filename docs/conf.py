@@ -7,7 +7,7 @@ author = "The heatsketch developers"
 release = __version__
 
 extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "benchmarks/*.md"]  # which pages include
 
 myst_enable_extensions = ["dollarmath"]
 numpydoc_show_class_members = False
