@@ -228,7 +228,7 @@ def page():
         f"""Means over {", ".join(f"{n} trials ({name})" for name, n in trials.items())}. Of the
 {len(holds)} dimensions of the four symmetric experiments, the near isometry is below 0.4 of the
 better of diffusion map and Gaussian process (0.75 in two dimensions; not above it where that is
-below 0.3) at {sum(holds)}, and from a sketch within 1.35 of that at {sum(sketch_holds)}. Some of them:
+below 0.3) at {sum(holds)}, and from a sketch within 1.35 of that at {sum(sketch_holds)}. Some:
 """,
         table(paper["wanted"]),
         *(new_points_in_words(k, found["new_points"]) for k in (4, 8)),
