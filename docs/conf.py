@@ -13,8 +13,9 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx_gallery.gen_gallery",
 ]
-# sphinx-gallery writes what Sphinx reads: pages, and beside them scripts and notebooks.
-exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py"]
+# sphinx-gallery writes what Sphinx reads: pages, and beside them scripts and notebooks. What is in
+# benchmarks is included by pages.
+exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "benchmarks/*.md"]
 
 myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3

@@ -47,7 +47,7 @@ MOST_ROUNDS = 12
 GAIN = 0.005  # in a round, of the logarithm, below which another is not worth it
 DOUBLINGS = tuple(range(4, 4 + MOST_ROUNDS))  # of q in each round, if the first one has all pairs
 # If it has the worst pairs only: q waits until most of those have been found.
-SLOW_DOUBLINGS = (5, 5, 6, 6, 7, 7, 8, 9, 10, 11, 12, 13)
+SLOW_DOUBLINGS = (7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12)
 STEPS = 60  # of the optimiser in each round
 SAMPLES = (250, 500, 2000)  # points on which starts are tried, compared, and the best improved
 SMALL_DESCENT = (range(1, 5), 30)  # doublings of q, and steps at each
