@@ -45,7 +45,7 @@ def train_and_test():
     coarse = HeatSketch(128, n_neighbors=15, power=64).fit(X)
     both = np.concatenate([coarse.embedding_, coarse.transform(X_new)])
     is_new = np.arange(len(both)) >= len(kind)
-    _, axes = plt.subplots(1, 2, figsize=(12, 5), layout="constrained", sharex=True, sharey=True)
+    _, axes = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
     for ax, rows, title in zip(axes, (~is_new, is_new), ("training", "new"), strict=True):
         plane = PCA(2).fit(both).transform(both[rows])
         plot.embedding(plane, np.r_[kind, kind_new][rows], label="kind", ax=ax)
