@@ -37,9 +37,10 @@ mutants: ## change the code, and see whether a test notices; in hours
 	mutmut export-cicd-stats
 	mutmut results
 
-audit: ## look for weak spots in the code, and for known flaws in what it depends on
+audit: ## look for weak spots in code and workflows, and for known flaws in what they depend on
 	python -m pip install --group audit
 	bandit --quiet --recursive src --severity-level medium
+	zizmor --offline .github/workflows
 	pip-audit --skip-editable
 
 sbom: ## write the bill of materials of what is installed here to dist
