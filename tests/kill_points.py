@@ -149,33 +149,39 @@ def hooks(kind, overwrite, folder):
     )
 
 
-def by_strace(kind, overwrite, folder):
-    """Kill at the first, second, ... of each call, as strace can."""
+def by_strace(kind, overwrite, folder, *, deed="signal=KILL", calls=CALLS):
+    """Kill at the first, second, ... of each call, as strace can, or let it fail.
+
+    Return the exit code of each, by the name of its folder: 0 where there was no such call any
+    more, 7 for an error of ours.
+    """
     code = (
-        "import sys, kill_points as k; kind, overwrite, path = sys.argv[1:]; "
-        "k.WRITERS[kind](k.light_room(), path, b'two', bool(int(overwrite)))"
+        f"sys=__import__('sys'); sys.path.insert(0, {str(HERE)!r}); import kill_points as k; "
+        "k.write_or_tell(*sys.argv[1:])"
     )
-    for call in CALLS:
+    codes = {}
+    for call in calls:
         for when in range(1, 100):
             place = Path(folder, f"{call} {when}")
             path = prepared(
                 place, kind, overwrite, importlib.import_module("heatsketch.atomic_file")
             )
-            inject = f"inject={call}:signal=KILL:when={when}"
+            inject = f"inject={call}:{deed}:when={when}"
             command = ["strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={call}", "-e", inject]
-            arguments = [kind, str(int(overwrite)), str(path)]
-            ended = subprocess.run(
-                [
-                    *command,
-                    sys.executable,
-                    "-IBc",
-                    f"sys=__import__('sys'); sys.path.insert(0, {str(HERE)!r}); {code}",
-                    *arguments,
-                ],
-                check=False,
-            )
-            if ended.returncode == 0:
+            program = [sys.executable, "-IBc", code, kind, str(int(overwrite)), str(path)]
+            codes[place.name] = subprocess.run([*command, *program], check=False).returncode
+            if codes[place.name] == 0:
                 break
+    return codes
+
+
+def write_or_tell(kind, overwrite, path):
+    """Write, and end with 7 for an error that names the output."""
+    room = light_room()
+    try:
+        WRITERS[kind](room, Path(path), b"two", bool(int(overwrite)))
+    except room.FileError as error:
+        sys.exit(7 if path in str(error) else 8)
 
 
 def killed_at_every_point(kind, overwrite, folder, *, strace=True):

@@ -4,7 +4,15 @@ import errno
 import os
 
 import pytest
-from kill_points import NUMBERS, TABLES, killed_at_every_point, name_of, refuse_call, write_table
+from kill_points import (
+    NUMBERS,
+    TABLES,
+    by_strace,
+    killed_at_every_point,
+    name_of,
+    refuse_call,
+    write_table,
+)
 
 from heatsketch.exceptions import FileError
 from heatsketch.files import open_table
@@ -63,3 +71,21 @@ def test_refused_at_any_call_a_table_is_the_old_one(extension, number, tmp_path,
         write_table(None, path, b"one", True)
     assert when >= 5
     assert number_in(path) == NUMBERS[b"two"]
+
+
+@pytest.mark.skipif(not STRACE, reason="takes minutes; make nightly has it")
+@pytest.mark.parametrize("name", ["ENOSPC", "EIO"])
+@each_format
+def test_refused_by_the_system_a_table_is_the_old_one(extension, name, tmp_path):
+    """At calls of whatever library, too, that Python does not see."""
+    calls = ("write", "pwrite64", "ftruncate", "fsync")
+    codes = by_strace(extension, True, tmp_path, deed=f"error={name}", calls=calls)
+    assert sum(code == 7 for code in codes.values()) >= 3
+    for place, code in codes.items():
+        path = tmp_path / place / name_of(extension)
+        assert code in (0, 7), place
+        found = number_in(path)
+        assert (
+            found == NUMBERS[b"two"] if code == 0 else found == NUMBERS[b"one"] or "fsync" in place
+        )
+        assert os.listdir(tmp_path / place) == [path.name]
