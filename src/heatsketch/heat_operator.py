@@ -207,6 +207,8 @@ class HeatOperator:
         >>> bool(np.allclose(y, A @ A.deflate(x)))
         True
         """
+        if isinstance(block, np.ndarray):
+            block = np.ascontiguousarray(block)  # so that no bit depends on its layout
         if self._is_compiled_for(block):
             sums = _room_for_sums(block, block.dtype)
             recurrence = {"factors": factors, "out": out, "totals": totals, "terms": terms}
