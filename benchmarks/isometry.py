@@ -12,6 +12,7 @@ from time import perf_counter
 import numpy as np
 from data import digits, fashion, manifold
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 from page import table
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from timing import RESULTS, memory, read, write
@@ -261,10 +262,22 @@ def pictures():
     for kind in KINDS:
         for name, its in results(kind).items():
             figure = draw_curves(its, its.experiment.methods)
-            figure.axes[0].set_yscale("log")
+            on_a_logarithmic_scale(figure)
             figure.savefig(PICTURES / f"isometry-{name}-{kind}.png", dpi=150)
     dimensions_needed(results("symmetric"))
     usefulness()
+
+
+def on_a_logarithmic_scale(figure):
+    """Show small distortions as well, with the legend where it covers no curve."""
+    (axes,) = figure.axes
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    handles, names = axes.get_legend_handles_labels()
+    axes.get_legend().remove()
+    figure.legend(handles, names, loc="outside lower center", ncols=2, fontsize=8)
 
 
 def dimensions_needed(found, methods=("DMS", "GPS", "NIS", "NISW")):
