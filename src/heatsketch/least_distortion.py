@@ -46,7 +46,7 @@ FEWEST_ROUNDS = 7
 MOST_ROUNDS = 12
 GAIN = 0.005  # in a round, of the logarithm, below which another is not worth it
 DOUBLINGS = tuple(range(4, 4 + MOST_ROUNDS))  # of q in each round, if the first one has all pairs
-# If it has the worst pairs only: q waits until most of those have been found.
+# If it has the worst pairs only, which mislead a small q; and then it waits until most are found.
 SLOW_DOUBLINGS = (7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12)
 STEPS = 60  # of the optimiser in each round
 SAMPLES = (250, 500, 2000)  # points on which starts are tried, compared, and the best improved
@@ -348,8 +348,8 @@ def _descent(
     ground: _Ground, finder: _PairFinder, P: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, bool]:
     """Return the best map on all points, how bad each round left it, and whether they converged."""
-    done = steps("near isometry", MOST_ROUNDS + 1)
     doublings = DOUBLINGS if _has_few_pairs(ground.points) else SLOW_DOUBLINGS
+    done = steps("near isometry", len(doublings) + 1)
     found: list[_Round] = []
     converged = False
     for last in _rounds(ground, finder, P, doublings, STEPS):

@@ -20,7 +20,7 @@ def reproduce(
         list[str] | None, typer.Argument(help="Experiments to run; all of the paper if left out.")
     ] = None,
     trials: Annotated[
-        int | None, typer.Option(min=2, help="Trials of each; as many as the paper if left out.")
+        int | None, typer.Option(min=2, help="Trials of each; as in the catalogue if left out.")
     ] = None,
     out: Annotated[
         Path, typer.Option(help="Folder for reproduction.md and what belongs to it.")

@@ -2,7 +2,7 @@
 
 The paper gives all parameters but those of the Gaussian point clouds, which are ours: three clouds
 of a hundred points in three dimensions, variance one, centres four apart. Maps of least distortion
-take a hundred times as long as the paper's methods: they have fewer trials, and names of their own.
+take seconds each: they have fewer trials, and names, and so samples, of their own.
 """
 
 from __future__ import annotations
