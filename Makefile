@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help install lint test nightly docs visit pictures bench chaos grid reproduce clean
+.PHONY: help install lint test nightly weekly fuzz mutants audit sbom docs visit pictures bench chaos grid reproduce clean
 
 help: ## list these words
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -18,22 +18,50 @@ test: ## tests with coverage, then the examples of the docstrings
 	python -m pytest -n 2 --cov --cov-report=term --cov-fail-under=95 tests
 	python -m pytest --doctest-modules src
 
-nightly: ## what takes too long for every change: bits flipped one by one, and changed files
-	HEATSKETCH_BIT_FLIPS=10000 HEATSKETCH_CHANGED_FILES=20000 \
-	python -m pytest --timeout=3600 tests/test_changed_files.py -k "single_bit or our_errors"
+nightly: ## what takes too long for every change: more examples, flipped bits, kills by the system
+	HEATSKETCH_BIT_FLIPS=10000 HEATSKETCH_CHANGED_FILES=20000 HEATSKETCH_STRACE=1 \
+	python -m pytest --timeout=3600 --hypothesis-profile=nightly tests/test_changed_files.py \
+	tests/test_relations.py tests/test_lifecycle.py tests/test_killed_writers.py tests/test_atomic_file.py
 
-docs: ## web pages in docs/_build/html; a warning is an error
+weekly: ## statistics with a seed of this week, and four times as many trials
+	HEATSKETCH_SEED=$$(date +%G%V) HEATSKETCH_COLUMNS=4200000 HEATSKETCH_TRIALS=62252 \
+	python -m pytest --timeout=3600 tests/test_confidence.py
+
+fuzz: ## damage 1.66 million files, and write how long that took to docs/benchmarks
+	python -m pip install --group fuzz
+	python tests/fuzz_readers.py
+
+mutants: ## change the code, and see whether a test notices; in hours
+	python -m pip install --group mutants
+	mutmut run
+	mutmut export-cicd-stats
+	mutmut results
+
+audit: ## look for weak spots in code and workflows, and for known flaws in what they depend on
+	python -m pip install --group audit
+	bandit --quiet --recursive src --severity-level medium
+	zizmor --offline .github/workflows
+	pip-audit --skip-editable
+
+sbom: ## write the bill of materials of what is installed here to dist
+	python -m pip install --group audit
+	mkdir -p dist
+	cyclonedx-py environment --output-reproducible --pyproject pyproject.toml --output-file dist/sbom.json
+
+docs: ## run the gallery, make web pages in docs/_build/html; a warning is an error
 	sphinx-build -W --keep-going -b html docs docs/_build/html
+	python docs/check.py docs/_build/html
 
 visit: ## a first visit: the built wheel in a fresh environment, from a file to distances
 	.ci/visit
 
-pictures: ## draw those of docs/distances.md; that of the drift needs a wheel, see examples/drift.py
+pictures: ## draw those of README and docs/distances.md; for the drift see examples/drift.py
+	python examples/readme.py
 	python examples/distances.py
 
 bench: ## measure against peers and limits, in hours, and write docs/benchmarks
 	python -m pip install --group bench
-	for script in small scaling million products powers limits tiles peers eigenpairs epsilon choices isometry command_line page; do python benchmarks/$$script.py; done
+	for script in small scaling million products powers limits tiles peers eigenpairs epsilon choices isometry pseudotime command_line report page; do python benchmarks/$$script.py; done
 
 chaos: ## kill workers and drivers of clusters by the dozen, in hours, and write docs/benchmarks
 	python benchmarks/chaos.py
@@ -46,5 +74,5 @@ reproduce: ## run the paper's experiments in full, and write docs/reproduction.m
 	heatsketch reproduce --out docs
 
 clean: ## delete what the other words made
-	rm -rf build dist docs/_build .coverage* .hypothesis .*_cache
+	rm -rf build dist mutants docs/_build docs/gallery docs/sg_execution_times.rst .coverage* .hypothesis .*_cache
 	find src tests -name __pycache__ -prune -exec rm -rf {} +

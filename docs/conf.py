@@ -1,4 +1,4 @@
-"""Sphinx: the module docstrings are the pages."""
+"""Sphinx: the module docstrings are the pages, and examples are run."""
 
 from heatsketch import __version__
 
@@ -6,14 +6,35 @@ project = "heatsketch"
 author = "The heatsketch developers"
 release = __version__
 
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
-exclude_patterns = ["_build"]
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx_gallery.gen_gallery",
+]
+# sphinx-gallery writes what Sphinx reads: pages, and beside them scripts and notebooks. What is in
+# benchmarks is included by pages.
+exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "benchmarks/*.md"]
 
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["dollarmath", "deflist"]
+myst_heading_anchors = 3
 numpydoc_show_class_members = False
 autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings name the types
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "ExampleTitleSortKey",
+    "abort_on_example_error": False,  # all failures are told, and with -W each is an error
+    "capture_repr": (),
+    "download_all_examples": False,
+    "show_signature": False,
+    "min_reported_time": 5,
+}
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"heatsketch {release}"

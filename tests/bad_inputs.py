@@ -5,8 +5,9 @@ argument, show its value and give a remedy, each a regular expression of the row
 works says what its result must equal. To extend the table, add a row; the law that all rows
 obey is in ``test_bad_inputs.py``. F1 to F16 are the families of failures of the plan.
 
-Here are the points themselves; ``bad_parameters.py`` has the parameters, sparse input and
-matrices over pairs.
+Here are the points themselves, of which ``bad_points.py`` has more; ``bad_parameters.py`` has the
+parameters, sparse input and matrices over pairs, ``bad_models.py`` the models in files. Points that
+are refused whatever is asked go through every door, the command line among them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -70,10 +72,26 @@ def works(name, call, equals):
     ROWS.append(Row(name, call, equals=equals))
 
 
-def refused_at_the_door(name, X, error, says):
-    """Add two rows: the same input refused by ``fit`` and by ``transform``."""
-    refused(f"fit: {name}", partial(fit, X), error, says)
-    refused(f"transform: {name}", partial(transform, X), error, says)
+class Points(NamedTuple):
+    """Points that no door takes."""
+
+    X: object
+    in_files: str
+
+
+POINTS: dict[str, Points] = {}
+
+
+def refused_at_the_door(name, X, error, says, *, in_files="refused"):
+    """Add a row for each of ``DOORS``, and one for the command line.
+
+    ``in_files`` says what comes of it there: "refused", "good" if a file turns it into a good
+    table, "none" if no file holds such a thing.
+    """
+    assert name not in POINTS
+    POINTS[name] = Points(X, in_files)
+    for door, call in DOORS.items():
+        refused(f"{door}: {name}", partial(call, X), error, says)
 
 
 # --- calls --------------------------------------------------------------------------------
@@ -90,6 +108,11 @@ def fit(X, *, kind=HeatSketch, n_components=4, row_ids=None, **parameters):
 
 def transform(X_new, X=CLOUD, *, kind=HeatSketch, n_components=4, **parameters):
     return kind(n_components, **parameters).fit(X).transform(X_new)
+
+
+# Whatever is refused at one of them is refused at all. A cluster is one more:
+# "dask": partial(fit, engine=DaskEngine(...)).
+DOORS = {"fit": fit, "transform": transform}
 
 
 # --- F5: not a number, or none ------------------------------------------------------------
@@ -170,7 +193,9 @@ for name, column, shown in [
 ]:
     says = ("column 'b' of X", shown, "encode it as numbers.*or leave it out")
     X = pd.DataFrame({"a": np.arange(4.0), "b": column})
-    refused_at_the_door(f"pandas {name}", X, DtypeError, says)
+    # Parquet has categories and objects by what they are, which is whole numbers.
+    in_files = "good" if name in ("categories", "objects") else "refused"
+    refused_at_the_door(f"pandas {name}", X, DtypeError, says, in_files=in_files)
 for name, series in [
     ("strings", pl.Series(list("123"))),
     ("dates", pl.Series([0, 1, 2]).cast(pl.Date)),
@@ -193,7 +218,11 @@ for X in [
     call = partial(transform, X, X.head(2))
     refused(f"transform: {name}", call, MissingValueError, says)
 refused_at_the_door(
-    "a lazy frame", pl.DataFrame(CLOUD).lazy(), DtypeError, ("^X", "LazyFrame", r"X\.collect\(\)")
+    "a lazy frame",
+    pl.DataFrame(CLOUD).lazy(),
+    DtypeError,
+    ("^X", "LazyFrame", r"X\.collect\(\)"),
+    in_files="none",
 )
 refused_at_the_door(
     "a column name given twice",

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from registry import circle
 
 from heatsketch import DiffusionMap, HeatSketch
+from heatsketch.row_names import row_numbers
 
 
 class Case(NamedTuple):
@@ -78,6 +79,9 @@ def models(folder, X):
     moved[5] = X[35]
     HeatSketch(8, power=sketch.power_).fit(moved).save(folder / "moved.heatsketch")
     HeatSketch(8, random_state=1).fit(X).save(folder / "seed1.heatsketch")
+    HeatSketch(8).fit(X, row_ids=row_numbers([f"r{i}" for i in range(60)])).save(
+        folder / "who.heatsketch"
+    )
     DiffusionMap(2).fit(X).save(folder / "map.heatsketch")
     whole = bytearray((folder / "m.heatsketch").read_bytes())
     whole[len(whole) // 2] ^= 1
@@ -117,6 +121,19 @@ CASES = [
     Case("info", "info m.heatsketch", 0, "HeatSketch"),
     Case("bare info", "info bare.heatsketch", 0, "training data        no"),
     Case("plan", "plan --n 1e3 --d 4 --k 8", 0, "Memory: about"),
+    Case("report", "report m.heatsketch -o out.html", 0, "open it in a browser"),
+    Case(
+        "report in colours",
+        "report m.heatsketch --data points.parquet --color kind --color x -o o.html --powers 1,8",
+        0,
+        "60 rows",
+    ),
+    Case(
+        "report by names",
+        "report who.heatsketch --data points.csv --ids who --color x -o o.html --title Who",
+        0,
+        "Written: o.html",
+    ),
     # --- 2: wrong arguments
     Case("unknown command", "embbed points.npy", 2, "embbed"),
     Case("unknown option", f"{EMBED} -o out.npy --colour blue", 2, "--colour"),
@@ -143,6 +160,10 @@ CASES = [
     Case("names alone", "drift m.heatsketch m.heatsketch --names points.csv", 2, "go together"),
     Case("plan workers", "plan --n 10 --d 4 --workers -1", 2, "--workers"),
     Case("plan all pairs", "plan --n 10 --d 4 --workers 2 --neighbors all", 2, "like 15"),
+    Case("report of a map", "report map.heatsketch -o o.html", 2, "holds a DiffusionMap"),
+    Case("colour of what", "report m.heatsketch --color kind -o o.html", 2, "--data"),
+    Case("report powers", "report m.heatsketch --powers 1,0 -o o.html", 2, "no whole number of"),
+    Case("report confidence", "report m.heatsketch --confidence 2 -o o.html", 2, "between 0 and 1"),
     Case("plan word", "plan --n many --d 4", 2, "'many' is no whole number"),
     Case("plan dtype", "plan --n 10 --d 4 --dtype int8", 2, "float32 or float64"),
     # --- 3: a file cannot be read
@@ -173,6 +194,13 @@ CASES = [
     Case("no pairs", "distances m.heatsketch --pairs empty.csv", 3, "it has no pairs"),
     Case("binary pairs", "distances m.heatsketch --pairs points.csv.gz", 3, "it is no text"),
     Case("empty pipe", "distances m.heatsketch --pairs -", 3, "it has no pairs", ""),
+    Case("report of nothing", "report nowhere.heatsketch -o o.html", 3, "No such file"),
+    Case(
+        "missing colour",
+        "report m.heatsketch --data points.parquet --color sort -o o.html",
+        3,
+        "--color 'sort' is not in it",
+    ),
     # --- 4: data that cannot be embedded, or compared
     Case("NaN", "embed nan.npy -o out.npy", 4, "row 7"),
     Case("infinity", "embed inf.npy -o out.npy", 4, "row 7"),
@@ -187,6 +215,19 @@ CASES = [
     Case("a graph", "transform m.heatsketch ring.edges -o out.csv", 4, "is a graph"),
     Case("bare", "transform bare.heatsketch points.npy -o out.npy", 4, "needs the training data"),
     Case("seeds", "drift m.heatsketch seed1.heatsketch", 4, "seed=0 here, but 1"),
+    Case("bare report", "report bare.heatsketch -o o.html", 4, "needs the training data"),
+    Case(
+        "other rows",
+        "report m.heatsketch --data numbers.csv --no-header --color x0 -o o.html",
+        4,
+        "numbers.csv has 3 rows, and m.heatsketch has 60",
+    ),
+    Case(
+        "other names",
+        "report m.heatsketch --data points.csv --ids who --color x -o o.html",
+        4,
+        "lacks 60 of the 60 rows",
+    ),
     # --- 5: an output cannot be written
     Case("exists", f"{EMBED} -o there.parquet", 5, "use --overwrite to replace it"),
     Case("model exists", f"{EMBED} -o out.npy --model m.heatsketch", 5, "use --overwrite"),
@@ -212,6 +253,15 @@ CASES = [
     Case(
         "distances onto pairs", "distances m.heatsketch --pairs pairs.txt -o pairs.txt", 5, "input"
     ),
+    Case("report exists", "report m.heatsketch -o points.csv", 5, "use --overwrite"),
+    Case("report onto model", "report m.heatsketch -o m.heatsketch --overwrite", 5, "the input"),
+    Case(
+        "report onto data",
+        "report m.heatsketch --data points.csv --color x -o points.csv --overwrite",
+        5,
+        "the input",
+    ),
+    Case("report nowhere", "report m.heatsketch -o nowhere/o.html", 5, "make the folder first"),
     # --- 6: would not fit in memory
     Case("little memory", f"{EMBED} -o out.npy --memory-limit 10MB", 6, "raise --memory-limit"),
     Case(

@@ -16,7 +16,10 @@ import types
 from pathlib import Path
 
 FUNCTIONS = ("mkdir", "open", "fsync", "close", "replace", "rename", "link", "unlink", "rmdir")
-CALLS = ("mkdir", "write", "fsync", "flock", "link", "rename", "renameat2", "unlinkat", "rmdir")
+CALLS = (
+    *("mkdir", "write", "pwrite64", "ftruncate", "fsync", "flock"),
+    *("link", "rename", "renameat2", "unlinkat", "rmdir"),
+)
 HERE = Path(__file__).parent
 
 
@@ -50,7 +53,31 @@ def write_model(room, path, data, overwrite):
     model_file.write_model_file(path, {"word": data.decode()}, arrays, overwrite=overwrite)
 
 
+def write_table(room, path, data, overwrite):
+    import numpy as np
+
+    files = importlib.import_module("heatsketch.files")
+    with files.table_writer(path, ["x", "y"], overwrite=overwrite) as writer:
+        for _ in range(3):
+            writer.append(files.Block(np.full((5, 2), NUMBERS[data])))
+
+
+NUMBERS = {b"one": 1.0, b"two": 2.0, b"three": 3.0}
+TABLES = (".npy", ".npz", ".csv", ".csv.gz", ".parquet", ".zarr", ".h5ad")
 WRITERS = {"file": write_file, "folder": write_folder, "model": write_model}
+WRITERS |= dict.fromkeys(TABLES, write_table)
+
+
+LIBRARIES = {
+    **dict.fromkeys(TABLES, ("heatsketch.files",)),
+    ".parquet": ("heatsketch.files", "pyarrow.parquet"),
+    ".zarr": ("heatsketch.files", "zarr", "zarr.codecs"),
+    ".h5ad": ("heatsketch.files", "h5py", "pandas", "anndata.io"),
+}
+
+
+def name_of(kind):
+    return f"out{kind}" if kind in TABLES else "out"
 
 
 def kill_self_at(room, point):
@@ -79,21 +106,26 @@ def fork_at_every_point(write, room, folder_of):
     """Run a writer in children that die at one point after the other, until one lives."""
     for point in range(1000):
         path = folder_of(point)
-        child = os.fork()
-        if child == 0:
-            kill_self_at(room, point)
-            write(path)
-            os._exit(0)
-        if os.waitpid(child, 0)[1] == 0:
+        if in_a_child(lambda point=point, path=path: (kill_self_at(room, point), write(path))):
             return
     raise AssertionError("a writer with a thousand points?")
 
 
-def prepared(folder, kind, overwrite, room):
+def in_a_child(work):
+    """Say whether it came to its end; threads of libraries that it starts die with it."""
+    child = os.fork()
+    if child == 0:
+        work()
+        os._exit(0)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def prepared(folder, kind, overwrite, room, run=lambda work: work()):
     folder.mkdir()
+    path = folder / name_of(kind)
     if overwrite:
-        WRITERS[kind](room, folder / "out", b"one", False)
-    return folder / "out"
+        run(lambda: WRITERS[kind](room, path, b"one", False))
+    return path
 
 
 def by_hooks(kind, overwrite, folder):
@@ -106,40 +138,50 @@ def by_hooks(kind, overwrite, folder):
 def hooks(kind, overwrite, folder):
     room = light_room()
     importlib.import_module("heatsketch.model_file")  # before the calls are counted
+    for library in LIBRARIES.get(kind, ()):
+        importlib.import_module(library)
     fork_at_every_point(
         lambda path: WRITERS[kind](room, path, b"two", bool(int(overwrite))),
         room,
-        lambda point: prepared(Path(folder, f"hook {point}"), kind, int(overwrite), room),
+        lambda point: prepared(
+            Path(folder, f"hook {point}"), kind, int(overwrite), room, run=in_a_child
+        ),
     )
 
 
-def by_strace(kind, overwrite, folder):
-    """Kill at the first, second, ... of each call, as strace can."""
+def by_strace(kind, overwrite, folder, *, deed="signal=KILL", calls=CALLS):
+    """Kill at the first, second, ... of each call, as strace can, or let it fail.
+
+    Return the exit code of each, by the name of its folder: 0 where there was no such call any
+    more, 7 for an error of ours.
+    """
     code = (
-        "import sys, kill_points as k; kind, overwrite, path = sys.argv[1:]; "
-        "k.WRITERS[kind](k.light_room(), path, b'two', bool(int(overwrite)))"
+        f"sys=__import__('sys'); sys.path.insert(0, {str(HERE)!r}); import kill_points as k; "
+        "k.write_or_tell(*sys.argv[1:])"
     )
-    for call in CALLS:
+    codes = {}
+    for call in calls:
         for when in range(1, 100):
             place = Path(folder, f"{call} {when}")
             path = prepared(
                 place, kind, overwrite, importlib.import_module("heatsketch.atomic_file")
             )
-            inject = f"inject={call}:signal=KILL:when={when}"
+            inject = f"inject={call}:{deed}:when={when}"
             command = ["strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={call}", "-e", inject]
-            arguments = [kind, str(int(overwrite)), str(path)]
-            ended = subprocess.run(
-                [
-                    *command,
-                    sys.executable,
-                    "-IBc",
-                    f"sys=__import__('sys'); sys.path.insert(0, {str(HERE)!r}); {code}",
-                    *arguments,
-                ],
-                check=False,
-            )
-            if ended.returncode == 0:
+            program = [sys.executable, "-IBc", code, kind, str(int(overwrite)), str(path)]
+            codes[place.name] = subprocess.run([*command, *program], check=False).returncode
+            if codes[place.name] == 0:
                 break
+    return codes
+
+
+def write_or_tell(kind, overwrite, path):
+    """Write, and end with 7 for an error that names the output."""
+    room = light_room()
+    try:
+        WRITERS[kind](room, Path(path), b"two", bool(int(overwrite)))
+    except room.FileError as error:
+        sys.exit(7 if path in str(error) else 8)
 
 
 def killed_at_every_point(kind, overwrite, folder, *, strace=True):
@@ -176,6 +218,13 @@ def refuse_call(monkeypatch, when, number):
     monkeypatch.setattr(room, "_Output", Output)
     for name in ("fsync", "replace", "rename", "link", "mkdir"):
         monkeypatch.setattr(room.os, name, failing(name, getattr(os, name)))
+    plain_open, failing_open = Path.open, failing("open", Path.open)
+
+    def opened(path, mode="r", *args, **options):
+        writes = set(mode) & set("wxa+")
+        return (failing_open if writes else plain_open)(path, mode, *args, **options)
+
+    monkeypatch.setattr(Path, "open", opened)
     monkeypatch.setattr(room, "_renameat2", failing("renameat2", room._renameat2))
     monkeypatch.setattr(Path, "write_bytes", failing("write_bytes", Path.write_bytes))
     return refused

@@ -1,6 +1,7 @@
 """Whatever a file holds: a typed error with the path, or the truth; never zeros, never code."""
 
 import json
+import os
 import re
 import shutil
 import time
@@ -9,7 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bad_files import BAD_FILES, BAD_GRAPHS
+from typer.testing import CliRunner
 
+from heatsketch.cli import app
+from heatsketch.cli._exit_codes import ExitCode
 from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.files import Block, open_table, read_graph, table_writer
 
@@ -30,6 +34,28 @@ def test_a_bad_file_is_a_typed_error_with_its_path(tmp_path, case):
     assert time.perf_counter() - start < 10
     assert str(caught.value).endswith(".")
     assert ";" in str(caught.value)  # and a remedy follows
+    assert not RUN.exists()
+
+
+OPTIONS = {
+    "columns": lambda names: ["--columns", ",".join(names)],
+    "labels": lambda names: ["--labels", ",".join(names)],
+    "ids": lambda name: ["--ids", name],
+    "key": lambda name: ["--key", name],
+}
+
+
+@pytest.mark.parametrize("case", [*BAD_FILES, *BAD_GRAPHS])
+def test_the_command_line_refuses_a_bad_file_too(tmp_path, case):
+    name, write, options = (BAD_FILES | BAD_GRAPHS)[case]
+    write(tmp_path / name)
+    given = [word for option, value in options.items() for word in OPTIONS[option](value)]
+    words = ["embed", str(tmp_path / name), "-o", str(tmp_path / "out.csv"), *given]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code in (ExitCode.INPUT, ExitCode.DATA, ExitCode.MEMORY), result.output
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: ") and name in line
+    assert os.listdir(tmp_path) == [name]
     assert not RUN.exists()
 
 

@@ -1,11 +1,13 @@
-"""The one law of bad input, run over the table in ``bad_inputs.py`` and its two sisters.
+"""The one law of bad input, run over the table in ``bad_inputs.py`` and its sisters.
 
 The right type, the right message, no other warning than the one announced (numpy's above all),
-never NaN or infinity in any output, and an end within ten seconds.
+never NaN or infinity in any output, and an end within ten seconds. Points that no door takes are
+put into files, too, for the command line.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import tracemalloc
 import warnings
@@ -14,11 +16,16 @@ from functools import partial
 import bad_inputs
 import bad_models  # noqa: F401 - which adds its rows to the table
 import bad_parameters
+import bad_points  # noqa: F401
 import numpy as np
 import pytest
-from bad_inputs import ROWS, Row
+from bad_inputs import CLOUD, DOORS, POINTS, ROWS, Row
+from points_in_files import as_file
+from typer.testing import CliRunner
 
 from heatsketch import DiffusionMap, HeatSketch
+from heatsketch.cli import app
+from heatsketch.cli._exit_codes import ExitCode
 from heatsketch.exceptions import HeatSketchError, HeatSketchWarning, MemoryBudgetError
 
 pytestmark = pytest.mark.timeout(10, func_only=True)
@@ -79,6 +86,45 @@ def assert_sound(output: np.ndarray | None, row: Row) -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_bad_input_ends_in_a_typed_error_a_warning_or_a_sound_result(row):
     obey(row)
+
+
+# --- the command line ---------------------------------------------------------------------
+
+IN_FILES = [name for name, points in POINTS.items() if points.in_files != "none"]
+REFUSED = {ExitCode.INPUT, ExitCode.DATA}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "m.heatsketch"
+    HeatSketch(4).fit(CLOUD).save(path)
+    assert CliRunner().invoke(app, ["info", str(path)]).exit_code == ExitCode.DONE  # all imported
+    return path
+
+
+@pytest.mark.parametrize("name", IN_FILES)
+def test_the_command_line_refuses_it_too(name, model, tmp_path):
+    path = as_file(POINTS[name].X, tmp_path)
+    for words in (["embed", path], ["transform", model, path]):
+        if words[0] == "transform" and POINTS[name].in_files == "good":
+            continue  # it may have another number of columns
+        result = CliRunner().invoke(app, [*map(str, words), "-o", str(tmp_path / "out.npy")])
+        if POINTS[name].in_files == "good":
+            assert result.exit_code == ExitCode.DONE, result.output
+            assert np.isfinite(np.load(tmp_path / "out.npy")).all()
+            continue
+        assert result.exit_code in REFUSED, result.output
+        assert result.stdout == ""
+        (line,) = result.stderr.splitlines()
+        assert line.startswith("error: ") and line.endswith(".")
+        assert os.listdir(tmp_path) == [path.name]
+
+
+def test_a_hundred_and_fifty_bad_inputs_stand_at_every_door():
+    assert len(POINTS) >= 150
+    assert len(IN_FILES) >= 150
+    names = {row.name for row in ROWS}
+    assert all(f"{door}: {name}" in names for door in DOORS for name in POINTS)
 
 
 def test_every_row_says_what_it_expects():

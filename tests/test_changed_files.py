@@ -155,6 +155,8 @@ PARTS = {
     "no features": say("values", "n_features_in_", 0),
     "other features": say("values", "n_features_in_", 7),
     "an endless power": say("values", "power_", float("inf")),
+    "a power that would never end": say("values", "power_", 10**400),
+    "a power beyond whole numbers": say("values", "power_", 1e300),
     "a power that is a word": say("values", "power_", "8"),
     "more neighbours than points": say("values", "neighbors_.n_neighbors", 21),
     "a strange matrix": say("values", f"{MATRIX}?", "pickle"),

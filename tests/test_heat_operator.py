@@ -206,6 +206,17 @@ def test_the_block_given_is_left_as_it_is(power):
     assert not np.shares_memory(Y, G)
 
 
+@pytest.mark.parametrize("power", [1, 3, 300])
+@pytest.mark.parametrize("cut", [np.s_[:, :3], np.s_[:, 2:], np.s_[:, ::2], np.s_[:, ::-1]])
+def test_the_layout_of_the_block_changes_no_bit(power, cut):
+    K = affinity(circle(200), 0.0005, 8)
+    A = heat_operator(K, SCALINGS["symmetric"](K))
+    G = gaussian_block(200, 6, seed=0)
+    wanted = diffuse(A, G[cut].copy(order="C"), power=power)
+    for layout in (G[cut], np.asfortranarray(G[cut])):
+        np.testing.assert_array_equal(diffuse(A, layout, power=power), wanted)
+
+
 def test_working_memory_starts_with_a_cache_line():
     for rows in range(1, 9):
         block = ROOM._aligned((rows, 3), np.dtype(np.float32))

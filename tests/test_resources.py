@@ -1,6 +1,7 @@
 """Memory: told before it is taken, and never more than allowed."""
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -12,7 +13,7 @@ from heatsketch.memory import all_pairs_bytes, neighbors_bytes, tiles_bytes
 
 # A process of its own, since memory that was once taken is not all given back.
 MEASURE = textwrap.dedent("""
-    import json, sys
+    import json, resource, sys
     import numpy as np
     from heatsketch import HeatSketch, LocalEngine
     from heatsketch.exceptions import MemoryBudgetError
@@ -25,6 +26,11 @@ MEASURE = textwrap.dedent("""
     angles = np.random.default_rng(0).random((n, 4), np.float32) * 6
     X = np.cos(angles @ np.random.default_rng(1).random((4, d), np.float32))
     del angles
+    if limit:
+        # The system holds it to the limit as well, with some room for code and stacks.
+        HeatSketch(k, n_neighbors=neighbors, power=2).fit(X[:500])
+        most = int(memory("VmSize") + 1.1 * limit + 2**27)
+        resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
     before, result = memory("VmRSS"), "done"
     try:
         engine = LocalEngine(memory_limit=limit)
@@ -45,7 +51,8 @@ def measured(n, d, k, n_neighbors, limit=None):
         MEASURE,
         json.dumps([n, d, k, n_neighbors, limit]),
     ]
-    done = subprocess.run(call, check=True, capture_output=True, text=True)
+    environment = os.environ | {"MALLOC_ARENA_MAX": "1"}  # of address space, 64 MiB a thread
+    done = subprocess.run(call, check=True, capture_output=True, text=True, env=environment)
     return json.loads(done.stdout)
 
 

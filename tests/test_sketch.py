@@ -1,8 +1,8 @@
-"""Laws of the sketch: theorems of the paper and metamorphic relations."""
+"""Laws of the sketch: theorems of the paper; ``test_relations.py`` has relations between two."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from registry import SEEDS, affinity, circle, cloud
 from scipy import stats
@@ -95,88 +95,12 @@ def test_the_stationary_part_is_a_translation_for_the_bistochastic_normalization
     )
 
 
-@given(first=st.integers(1, 6), second=st.integers(1, 6), seed=st.integers(0, 100))
-def test_steps_add_up(first, second, seed):
-    A = operator(circle(30))
-    G = gaussian_block(30, 3, seed=seed)
-    once = sketch(A, G, power=first + second)
-    twice = sketch(A, diffuse(A, G, power=first), power=second)
-    np.testing.assert_array_equal(twice, once)
-
-
 @given(powers=st.lists(st.integers(1, 12), min_size=1, max_size=5))
 def test_a_path_is_its_sketches(powers):
     A = operator(circle(30))
     G = gaussian_block(30, 3, seed=0)
     for Y, power in zip(sketch_path(A, G, powers=powers), powers, strict=True):
         np.testing.assert_array_equal(Y, sketch(A, G, power=power))
-
-
-OPTIONS = st.fixed_dictionaries(
-    {
-        "power": st.integers(1, 6),
-        "n_neighbors": st.sampled_from([None, 7]),
-        "normalization": st.sampled_from(["symmetric", "bistochastic"]),
-        "stationary": st.sampled_from(["drop", "keep"]),
-        "random_matrix": st.sampled_from(["gaussian", "rademacher"]),
-    }
-)
-
-
-def embed(X, options, row_ids=None, k=6, epsilon=1.5, seed=3):
-    model = HeatSketch(k, epsilon=epsilon, random_state=seed, **options)
-    return model.fit_transform(X, row_ids=row_ids)
-
-
-@settings(max_examples=50)
-@given(options=OPTIONS, seed=st.integers(0, 50))
-def test_permuted_rows_with_their_ids_permute_the_embedding(options, seed):
-    X = cloud(40, seed=seed)
-    order = np.random.default_rng(seed).permutation(40)
-    Y = embed(X, options)
-    np.testing.assert_allclose(
-        embed(X[order], options, row_ids=order), Y[order], atol=1e-9 * abs(Y).max()
-    )
-
-
-@settings(max_examples=50)
-@given(options=OPTIONS, seed=st.integers(0, 50), factor=st.floats(0.01, 100))
-def test_moving_turning_and_scaling_the_points_changes_nothing(options, seed, factor):
-    X = cloud(40, seed=seed)
-    turn, _ = np.linalg.qr(cloud(3, 3, seed=seed + 1))
-    Y = embed(X, options)
-    moved = embed(factor * (X @ turn + 5), options, epsilon=1.5 * factor**2)
-    np.testing.assert_allclose(moved, Y, atol=1e-7 * abs(Y).max())
-
-
-@settings(max_examples=50)
-@given(options=OPTIONS, small=st.integers(1, 20))
-def test_the_first_columns_of_a_wide_sketch_are_the_narrow_one(options, small):
-    X = cloud(40)
-    wide, narrow = embed(X, options, k=20), embed(X, options, k=small)
-    np.testing.assert_allclose(
-        wide[:, :small] * np.sqrt(20), narrow * np.sqrt(small), atol=1e-12 * abs(wide).max()
-    )
-
-
-@settings(max_examples=30)
-@given(options=OPTIONS)
-def test_float32_is_nearly_float64(options):
-    X = cloud(40)
-    Y, rough = embed(X, options), embed(X.astype(np.float32), options)
-    assert rough.dtype == np.float32
-    np.testing.assert_allclose(rough, Y, atol=1e-4 * abs(Y).max())
-
-
-@settings(max_examples=30)
-@given(options=OPTIONS, gap=st.floats(100, 1000))
-@pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
-def test_a_far_component_leaves_the_first_one_alone(options, gap):
-    """With the stationary part kept: one direction is dropped, but two pieces have two."""
-    X = cloud(40)
-    options = {**options, "stationary": "keep"}
-    together, alone = embed(np.vstack([X, X + gap]), options)[:40], embed(X, options)
-    np.testing.assert_allclose(together, alone, atol=1e-9 * abs(alone).max())
 
 
 def test_the_choice_of_epsilon_goes_by_the_ids_of_the_rows(monkeypatch):
@@ -223,8 +147,3 @@ def test_a_graph_may_have_whole_weights(dtype):
 def test_exact_distances_refuse_what_means_nothing(options, says):
     with pytest.raises(HeatSketchError, match=says):
         exact_diffusion_distances(operator(circle(10)), **options)
-
-
-def test_another_seed_gives_another_embedding():
-    X = cloud(40)
-    assert abs(embed(X, {"power": 2}, seed=1) - embed(X, {"power": 2}, seed=2)).max() > 1e-3

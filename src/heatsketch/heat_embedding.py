@@ -301,7 +301,7 @@ class HeatEmbedding(
 
     def _training_affinity(self, engine: Engine, X: Any, rows: Any) -> Any:
         self.epsilon_: Any = None
-        self.order_ = None if rows is None else np.arange(X.shape[0])
+        self.order_: Any = None if rows is None else np.arange(X.shape[0])
         if self.affinity == "precomputed":
             warn_about_zero_diagonal(X)
             return engine.hold(X)

@@ -217,6 +217,8 @@ class HeatOperator:
         >>> bool(np.allclose(y, A @ A.deflate(x)))
         True
         """
+        if isinstance(block, np.ndarray):
+            block = np.ascontiguousarray(block)  # so that no bit depends on its layout
         if self._is_compiled_for(block):
             recurrence = {"factors": factors, "out": out, "totals": totals, "terms": terms}
             y, sums = self.step_of_rows(block, coefficients, **recurrence)

@@ -27,7 +27,7 @@ import numpy as np
 from heatsketch.progress import steps
 from heatsketch.row_blocks import from_each_block, of_pieces
 
-__all__ = ["FEWEST_COLUMNS", "HeatTrace", "diffuse_until", "heat_trace"]
+__all__ = ["FEWEST_COLUMNS", "HeatTrace", "diffuse_until", "heat_trace", "trace_of_block"]
 
 GRAM_COLUMNS = 64  # whose products are looked at
 FEWEST_COLUMNS = 16  # that tell the number of directions
@@ -136,14 +136,28 @@ def diffuse_until(
     while len(seen) < smallest or (seen[-1][2] > directions and len(seen) < largest):
         spare = None if before is G else before
         before, (block, coefficients) = block, A.step(block, coefficients, out=spare)
-        seen.append(_look(block))
+        seen.append(trace_of_block(block))
         done()
     trace, error, found = np.array(seen).T
     return before, HeatTrace(np.arange(1, len(seen) + 1), trace, error, found)
 
 
-def _look(block: Any) -> tuple[float, float, float]:
-    """Return the trace, its error, and the number of directions."""
+def trace_of_block(block: Any) -> tuple[float, float, float]:
+    r"""Return the trace of :math:`A^{2p}`, its error, and the number of directions.
+
+    Parameters
+    ----------
+    block : array of shape (n, k)
+        :math:`A^p G`, without the stationary direction.
+
+    Examples
+    --------
+    >>> from heatsketch import gaussian_block
+    >>> from heatsketch.heat_trace import trace_of_block
+    >>> trace, error, directions = trace_of_block(gaussian_block(50, 64, seed=0))
+    >>> bool(abs(trace - 50) < 4 * error), bool(40 < directions < 60)
+    (True, True)
+    """
     n_columns = block.shape[1]
     lengths, products = _squared_lengths_and_products(block)
     trace = lengths.mean()

@@ -11,7 +11,7 @@ slope to follow. What is made small instead is smooth, and never less than :math
 .. math:: f_q(P) = \frac{1}{2 q} \log \sum s_{ij}^q + \frac{1}{2 q} \log \sum s_{ij}^{-q}
           \le \log L + \frac{\log m}{q}
 
-for :math:`m` pairs, with :math:`q` doubled from round to round. Few of the pairs matter: each round
+for :math:`m` pairs, with :math:`q` doubled every round or two. Few of the pairs matter: each round
 begins with a search for the worst ones of the map at hand, and works on those found so far.
 """
 
@@ -45,14 +45,13 @@ WORKING_PAIRS = 60_000  # that it works on
 FEWEST_ROUNDS = 7
 MOST_ROUNDS = 12
 GAIN = 0.005  # in a round, of the logarithm, below which another is not worth it
-FIRST_DOUBLINGS = 4  # of q in the first round, if that has all pairs
-LATE_DOUBLINGS = 7  # if it has the worst pairs only, which at a small q would mislead it
+DOUBLINGS = tuple(range(4, 4 + MOST_ROUNDS))  # of q in each round, if the first one has all pairs
+# If it has the worst pairs only, which mislead a small q; and then it waits until most are found.
+SLOW_DOUBLINGS = (7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12)
 STEPS = 60  # of the optimiser in each round
-SAMPLE = 250  # points on which several starts are tried
-SAMPLE_DOUBLINGS = range(1, 5)
-SAMPLE_STEPS = 30
-LARGER_SAMPLES = (500, 2000)  # on which the best start is improved, if there are more points
-LARGER_DOUBLINGS = range(4, 7)
+SAMPLES = (250, 500, 2000)  # points on which starts are tried, compared, and the best improved
+SMALL_DESCENT = (range(1, 5), 30)  # doublings of q, and steps at each
+LARGER_DESCENT = (range(4, 7), STEPS)
 SHARES = (0.0, 1.0, 0.5, 1.0)  # of randomness in each start
 MEMORY = 20  # steps that the optimiser remembers
 NEGLIGIBLE = 1e-12  # a term of the sums, against the largest
@@ -228,7 +227,7 @@ class _PairFinder:
     def search(self) -> PairSearch:
         return PairSearch.arrange(self.pairs.points)
 
-    def __call__(self, Y: np.ndarray, *, n_round: int) -> Stretches:
+    def __call__(self, Y: np.ndarray, *, n_round: int = 0) -> Stretches:
         most = MOST_SCANNED if n_round >= FEWEST_ROUNDS else SCANNED_EACH_ROUND
         if self.n_points <= most:
             return self.pairs.worst(Y, n_each=self.n_each)
@@ -295,24 +294,38 @@ def _in_shape(ground: _Ground, P: np.ndarray, found: Stretches) -> np.ndarray:
 
 
 def _best_start(ground: _Ground, n_components: int, seed: int) -> np.ndarray:
-    """Try leading axes, random maps and mixtures on a sample; improve the best on larger ones."""
+    """Try leading axes, random maps and mixtures on a sample, and take what does well beyond it.
+
+    A map can be good on a sample by folding the points between the sampled ones onto each other.
+    Such a map is bad on points that it was not made for, and no later step unfolds it.
+    """
     rng = np.random.default_rng(seed)
-    sample = _sampled(ground, SAMPLE, rng)
+    small, middle, large = (_sampled(ground, size, rng) for size in SAMPLES)
+    maps = _starts(ground.axes.shape[1], n_components, rng)
+    maps = _improved(small, maps, *SMALL_DESCENT)
+    if len(middle.points) < len(ground.points):
+        maps = _improved(middle, maps, *LARGER_DESCENT)
+    judge = _PairFinder(large.points)
+    best = min(maps, key=lambda P: judge(large.images(P)).log_distortion)
+    if len(large.points) < len(ground.points):
+        (best,) = _improved(large, [best], *LARGER_DESCENT)
+    return best
+
+
+def _starts(n_axes: int, n_components: int, rng: np.random.Generator) -> list[np.ndarray]:
+    shape = n_axes, n_components
+    randoms = [rng.standard_normal(shape) / np.sqrt(n_axes) for _ in SHARES]
+    return [
+        (1 - share) * np.eye(*shape) + share * random
+        for share, random in zip(SHARES, randoms, strict=True)
+    ]
+
+
+def _improved(
+    sample: _Ground, maps: list[np.ndarray], doublings: range, n_steps: int
+) -> list[np.ndarray]:
     finder = _PairFinder(sample.points)
-    shape = ground.axes.shape[1], n_components
-    found = []
-    for share in SHARES:
-        random = rng.standard_normal(shape) / np.sqrt(shape[0])
-        start = (1 - share) * np.eye(*shape) + share * random
-        *_, last = _rounds(sample, finder, start, SAMPLE_DOUBLINGS, SAMPLE_STEPS)
-        found.append(last)
-    P = min(found, key=lambda last: last.badness).P
-    for size in LARGER_SAMPLES:
-        if size < len(ground.points):
-            sample = _sampled(ground, size, rng)
-            *_, last = _rounds(sample, _PairFinder(sample.points), P, LARGER_DOUBLINGS, STEPS)
-            P = last.P
-    return P
+    return [list(_rounds(sample, finder, P, doublings, n_steps))[-1].P for P in maps]
 
 
 def _sampled(ground: _Ground, size: int, rng: np.random.Generator) -> _Ground:
@@ -335,9 +348,8 @@ def _descent(
     ground: _Ground, finder: _PairFinder, P: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, bool]:
     """Return the best map on all points, how bad each round left it, and whether they converged."""
-    done = steps("near isometry", MOST_ROUNDS + 1)
-    first = FIRST_DOUBLINGS if _has_few_pairs(ground.points) else LATE_DOUBLINGS
-    doublings = range(first, first + MOST_ROUNDS)
+    doublings = DOUBLINGS if _has_few_pairs(ground.points) else SLOW_DOUBLINGS
+    done = steps("near isometry", len(doublings) + 1)
     found: list[_Round] = []
     converged = False
     for last in _rounds(ground, finder, P, doublings, STEPS):

@@ -179,7 +179,7 @@ def read_model_file(path: Any) -> ModelFile:
     FileError
         If the system does not let us read it.
     """
-    with file_errors(path, doing="read"), open(path, "rb") as file:
+    with file_errors(path, doing="read"), _opened(path) as file:
         about, places = _read_header(file, path)
         arrays = {name: _read_array(file, path, name, place) for name, place in places.items()}
     return ModelFile(about, arrays)
@@ -190,10 +190,16 @@ def read_header(path: Any) -> dict[str, Any]:
 
     Raises what :func:`read_model_file` does.
     """
-    with file_errors(path, doing="read"), open(path, "rb") as file:
+    with file_errors(path, doing="read"), _opened(path) as file:
         about, places = _read_header(file, path)
     shapes = {name: {"dtype": p.dtype.name, "shape": list(p.shape)} for name, p in places.items()}
     return {**about, "arrays": shapes}
+
+
+def _opened(path: Any) -> IO[bytes]:
+    if stat.S_ISFIFO(os.stat(path).st_mode):  # opening it would wait for its writer
+        raise FileFormatError(path, "is not a regular file", "give the path of a model file")
+    return open(path, "rb")
 
 
 def _read_header(file: IO[bytes], path: Any) -> tuple[dict[str, Any], dict[str, _Place]]:

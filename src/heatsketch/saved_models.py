@@ -5,7 +5,6 @@ The registry is closed: a file names one of our classes, and says nothing of how
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, fields
@@ -193,6 +192,7 @@ PARTS: dict[str, dict[str, Part]] = {
     },
 }
 TRAINING_DATA = ("before_last_", "neighbors_", "heat_operator_")
+LARGEST_POWER = 2**53  # beyond it floats are not whole, and growing would never end
 # Attributes that only some fits have; neighbors_ is what precomputed affinities have not.
 OPTIONAL = {"feature_names_in_", "epsilon_estimate_", "heat_trace_", "neighbors_"}
 
@@ -380,7 +380,7 @@ def _check_fit(model: Any, kept: Kept) -> None:
         raise Refused(f"epsilon={model.epsilon!r}, with epsilon_={model.epsilon_!r}")
     if gaussian != (model.epsilon_ is not None and bool(np.all(model.epsilon_ > 0))):
         raise Refused(f"epsilon={model.epsilon!r}, with epsilon_={model.epsilon_!r}")
-    if not 1 <= getattr(model, "power_", 1) < math.inf:
+    if not 1 <= getattr(model, "power_", 1) <= LARGEST_POWER:
         raise Refused(f"power_={model.power_!r}")
     if model.heat_operator_ is not None and gaussian != hasattr(model, "neighbors_"):
         raise Refused(f"affinity={model.affinity!r}, and neighbors_ do not fit")

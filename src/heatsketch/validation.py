@@ -309,6 +309,11 @@ def _refuse_strange_columns(frame: Any) -> None:
     Nulls are left to :func:`_check_finite`: other names are to be reported before them.
     """
     names = list(frame.columns)
+    if not names:
+        raise HeatSketchError(
+            f"X is a frame of shape {frame.shape}, which has no columns (0 feature(s)); "
+            "give it at least one."
+        )
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise HeatSketchError(f"X has two columns named {twice!r}; rename one of them.")

@@ -21,6 +21,7 @@ from heatsketch.cli._drift import drift
 from heatsketch.cli._embed import embed
 from heatsketch.cli._info import info
 from heatsketch.cli._plan import plan
+from heatsketch.cli._report import report
 from heatsketch.cli._reproduce import reproduce
 from heatsketch.cli._transform import transform
 
@@ -34,4 +35,9 @@ command(app, distances, "heatsketch distances cells.heatsketch 0 1 0 2 --confide
 command(app, drift, "heatsketch drift monday.heatsketch tuesday.heatsketch --json")
 command(app, info, "heatsketch info cells.heatsketch")
 command(app, plan, "heatsketch plan --n 1e7 --d 16 --k 32")
+command(
+    app,
+    report,
+    "heatsketch report cells.heatsketch --data cells.parquet --color type -o cells.html",
+)
 command(app, reproduce, "heatsketch reproduce torus klein --trials 10 --out figures")

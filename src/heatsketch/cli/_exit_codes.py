@@ -112,7 +112,10 @@ OPTIONS = {
 ARGUMENTS = {
     "n_neighbors": "--neighbors",
     "n_components": "--components",
-    **{name: f"--{name}" for name in ("columns", "epsilon", "ids", "key", "labels", "power")},
+    **{
+        name: f"--{name}"
+        for name in ("color", "columns", "epsilon", "ids", "key", "labels", "power")
+    },
     "output": "--output",
 }
 ARGUMENT = re.compile(rf"(?<![\w.-])({'|'.join(ARGUMENTS)})=(?=\S)")

@@ -27,6 +27,7 @@ __all__ = [
     "Whole",
     "readable_bytes",
     "readable_seconds",
+    "whole_number",
 ]
 
 UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}

@@ -17,10 +17,10 @@ __all__ = ["reproduce"]
 
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Experiments to run; all if left out.")
+        list[str] | None, typer.Argument(help="Experiments to run; all of the paper if left out.")
     ] = None,
     trials: Annotated[
-        int | None, typer.Option(min=2, help="Trials of each; as many as the paper if left out.")
+        int | None, typer.Option(min=2, help="Trials of each; as in the catalogue if left out.")
     ] = None,
     out: Annotated[
         Path, typer.Option(help="Folder for reproduction.md and what belongs to it.")
@@ -36,14 +36,14 @@ def reproduce(
     go on.
     """
     # Only this command needs matplotlib and the like.
-    from heatsketch.experiments import CATALOGUE, Run, run_experiments
+    from heatsketch.experiments import CATALOGUE, PAPER, Run, run_experiments
     from heatsketch.experiments.report import write_report
 
     for name in names or []:
         if name not in CATALOGUE:
             known = ", ".join(CATALOGUE)
             raise typer.BadParameter(f"NAME={name!r} is unknown; use some of: {known}.")
-    run = Run(tuple(names or CATALOGUE), out / "reproduction", trials, seed)
+    run = Run(tuple(names or PAPER), out / "reproduction", trials, seed)
     done = steps("trials", sum(run.n_trials(name) for name in run.names))
     try:
         with file_errors(out):

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch.atomic_file import file_errors
 from heatsketch.cli._exit_codes import CommandError, ExitCode, as_exit_code
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.files import (
     GRAPH_EXTENSIONS,
     Block,
     Table,
+    check_readable,
     open_table,
     read_graph,
     table_writer,
@@ -75,6 +75,8 @@ def open_rows(path: Path, wanted: Wanted) -> Rows:
     if path.name.lower().endswith(GRAPH_EXTENSIONS):
         return _graph_rows(path, wanted)
     table = open_wanted(path, wanted)
+    if not table.n_rows:
+        raise CommandError(f"{path} has no rows; check that it was written.", ExitCode.DATA)
     return Rows(
         path=path,
         shape=(table.n_rows, len(table.names)),
@@ -110,8 +112,7 @@ def _graph_rows(path: Path, wanted: Wanted) -> Rows:
         if value is not None:
             message = f"--{name} is for tables, and {path} is a graph; leave it out."
             raise CommandError(message, ExitCode.ARGUMENTS)
-    with file_errors(path, doing="read"), path.open("rb"):
-        pass
+    check_readable(path)
     # Nodes of a Matrix Market file have no other names than their positions.
     has_names = path.suffix.lower() != ".mtx"
     return Rows(

@@ -9,7 +9,14 @@
 From the command line: ``heatsketch reproduce``.
 """
 
-from heatsketch.experiments.catalogue import CATALOGUE, PORTRAITS, Experiment, Portrait
+from heatsketch.experiments.catalogue import (
+    CATALOGUE,
+    ISOMETRIES,
+    PAPER,
+    PORTRAITS,
+    Experiment,
+    Portrait,
+)
 from heatsketch.experiments.claims import CLAIMS, judge
 from heatsketch.experiments.methods import METHODS, Method
 from heatsketch.experiments.runner import Results, Run, read_results, run_experiments, run_trial
@@ -17,7 +24,9 @@ from heatsketch.experiments.runner import Results, Run, read_results, run_experi
 __all__ = [
     "CATALOGUE",
     "CLAIMS",
+    "ISOMETRIES",
     "METHODS",
+    "PAPER",
     "PORTRAITS",
     "Experiment",
     "Method",

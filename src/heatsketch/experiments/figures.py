@@ -32,6 +32,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "GPSBB": {"color": "#999999", "marker": "+", "linestyle": "-."},
     "NIS": {"color": "#009E73", "marker": "D", "linestyle": "-"},
     "NIB": {"color": "#CC79A7", "marker": "d", "linestyle": "--"},
+    "NISW": {"color": "#000000", "marker": "1", "linestyle": ":"},
 }
 
 

@@ -1,4 +1,4 @@
-"""The embeddings that are compared, by the paper's abbreviations; NIS and NIB are ours.
+"""The embeddings that are compared, by the paper's abbreviations; NIS, NIB and NISW are ours.
 
 A method maps a heat operator to one embedding for each (dimension, power) asked for. To compare
 another one, enter it here and name it in the catalogue.
@@ -12,15 +12,17 @@ from functools import partial
 
 import numpy as np
 
+from heatsketch.adapted_block import adapted_block
 from heatsketch.heat_operator import HeatOperator
 from heatsketch.least_distortion import least_distortion_map
 from heatsketch.random_block import gaussian_block, rademacher_block
-from heatsketch.sketch import sketch_path
+from heatsketch.sketch import sketch, sketch_path
 from heatsketch.spectral import eigenvalue_powers, leading_eigenpairs
 
 __all__ = ["METHODS", "Grid", "Method"]
 
 Grid = Sequence[tuple[int, int]]
+MOST_COLUMNS = 256  # of a wide sketch
 
 
 @dataclass(frozen=True)
@@ -65,20 +67,37 @@ def gaussian_processes(
     ]
 
 
-def near_isometries(A: HeatOperator, grid: Grid, seed: int) -> list[np.ndarray]:
-    """Maps of least distortion of the rows of ``A**p``, the stationary direction included."""
-    G = np.eye(A.shape[0])
-    stationary = A.stationary_part(A.stationary_coefficients(G))
-    sketches = sketch_path(A, G, powers=[power for _, power in grid])
-    rows = (np.sqrt(len(G)) * Y + stationary for Y in sketches)
-    return [
-        Z @ least_distortion_map(Z, k, seed=seed).components
-        for Z, (k, _) in zip(rows, grid, strict=True)
-    ]
+def near_isometries(
+    A: HeatOperator, grid: Grid, seed: int, *, wide: Callable[[HeatOperator, int, int], np.ndarray]
+) -> list[np.ndarray]:
+    """Maps of least distortion of wide coordinates, the stationary direction included."""
+    coordinates = {power: wide(A, power, seed) for power in {power for _, power in grid}}
+    maps = ((least_distortion_map(coordinates[power], k, seed=seed), power) for k, power in grid)
+    return [coordinates[power] @ found.components for found, power in maps]
+
+
+def heat_kernel_rows(A: HeatOperator, power: int, seed: int) -> np.ndarray:
+    """Return ``A**p``, between whose rows the diffusion distances are exact."""
+    return np.sqrt(A.shape[0]) * _with_stationary(A, np.eye(A.shape[0]), power)
+
+
+def wide_sketch(A: HeatOperator, power: int, seed: int) -> np.ndarray:
+    """Return a sketch of at most 256 columns, by a block that an earlier one was asked for."""
+    shape = A.shape[0], min(MOST_COLUMNS, A.shape[0] // 2)
+    first = _with_stationary(A, gaussian_block(*shape, seed=seed), power)
+    block = adapted_block(first, gaussian_block(*shape, seed=seed + 1))
+    return _with_stationary(A, block, power)
+
+
+def _with_stationary(A: HeatOperator, block: np.ndarray, power: int) -> np.ndarray:
+    stationary = A.stationary_part(A.stationary_coefficients(block))
+    return sketch(A, block, power=power) + stationary / np.sqrt(block.shape[1])
 
 
 _gaussian = partial(gaussian_processes, block=gaussian_block)
 _bernoulli = partial(gaussian_processes, block=rademacher_block)
+_of_rows = partial(near_isometries, wide=heat_kernel_rows)
+_of_sketch = partial(near_isometries, wide=wide_sketch)
 
 METHODS = {
     "DMS": Method("diffusion map, symmetric", "symmetric", diffusion_maps),
@@ -87,6 +106,7 @@ METHODS = {
     "GPB": Method("Gaussian process, bistochastic", "bistochastic", _gaussian),
     "GPSBS": Method("random signs, symmetric", "symmetric", _bernoulli),
     "GPSBB": Method("random signs, bistochastic", "bistochastic", _bernoulli),
-    "NIS": Method("near isometry, symmetric", "symmetric", near_isometries),
-    "NIB": Method("near isometry, bistochastic", "bistochastic", near_isometries),
+    "NIS": Method("near isometry, symmetric", "symmetric", _of_rows),
+    "NIB": Method("near isometry, bistochastic", "bistochastic", _of_rows),
+    "NISW": Method("near isometry of a sketch, symmetric", "symmetric", _of_sketch),
 }

@@ -20,7 +20,8 @@ Each trial samples points, embeds them by every method, and measures the distort
 stretch of a distance over the smallest. All methods of a trial share the sample, and both
 normalizations share the random matrix. DM is the diffusion map, GP the Gaussian process embedding,
 GPSB the one with random signs; the last letter is S for the symmetric and B for the bistochastic
-normalization. Curves show the mean of `log L`, error bars its standard deviation over trials. An
+normalization. NI, where it was run, is the map of least distortion, which is ours (NISW: of a wide
+sketch). Curves show the mean of `log L`, error bars its standard deviation over trials. An
 embedding in `k` dimensions takes the first `k` columns of one random matrix a trial.
 """
 

@@ -50,7 +50,7 @@ class Run:
         From the catalogue.
     folder : Path
     trials : int or None
-        As many as in the paper if None.
+        As many as the catalogue says if None.
     seed : int
     """
 
@@ -100,7 +100,7 @@ class Results:
 
     @property
     def is_complete(self) -> bool:
-        """Whether there are as many trials as in the paper."""
+        """Whether there are as many trials as the catalogue says."""
         return len(self.trials) >= self.experiment.trials
 
     def log_L(self, method: str) -> np.ndarray:  # noqa: N802 - the paper's letter

@@ -28,6 +28,7 @@ from heatsketch.files._graphs import Graph
 from heatsketch.files._open import (
     GRAPH_EXTENSIONS,
     TABLE_EXTENSIONS,
+    check_readable,
     open_table,
     read_graph,
     refuse_same_file,
@@ -43,6 +44,7 @@ __all__ = [
     "Graph",
     "Table",
     "TableWriter",
+    "check_readable",
     "open_table",
     "read_graph",
     "refuse_same_file",

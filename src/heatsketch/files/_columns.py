@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ __all__ = [
 ]
 
 NUMBERS = "biuf"  # kinds of dtype: bool, int, uint, float
+LOOKED_AT = 10_000  # names that may be meant: comparing a million takes a minute
 
 
 class Wanted(NamedTuple):
@@ -80,7 +82,7 @@ def find_name(path: Path, name: str, known: Collection[str], argument: str) -> s
     """Return ``name`` if it is among the known ones, else say which are near it."""
     if name in known:
         return name
-    near = get_close_matches(name, known, n=3, cutoff=0.6)
+    near = get_close_matches(name, list(islice(known, LOOKED_AT)), n=3, cutoff=0.6)
     by_case = [other for other in known if other.lower() == name.lower()]
     some = ", ".join(repr(other) for other in list(known)[:8])
     meant = " or ".join(repr(other) for other in dict.fromkeys(by_case + near))
@@ -123,7 +125,7 @@ def choose_columns(
                 f"carry it along with labels=[{name!r}] or ids={name!r}, or name the columns that "
                 "you want with columns=",
             )
-    if not features:
+    if not features and wanted.columns is None:
         raise FileFormatError(path, "it has no column of numbers", "choose some with columns=")
     return features
 

@@ -41,6 +41,7 @@ LARGEST_RATIO, HARMLESS = 200, 2**28
 
 def open_npz(path: Path, wanted: Wanted) -> Table:
     """Look at the headers of all arrays, and unpack the ids and labels."""
+    _refuse_prefix(path)
     with ZipFile(path) as archive:
         layouts = _layouts(path, archive)
         key = _table_key(path, layouts, wanted.key)
@@ -76,13 +77,22 @@ def open_npz(path: Path, wanted: Wanted) -> Table:
     )
 
 
+def _refuse_prefix(path: Path) -> None:
+    """Refuse a file that something else would take for something else."""
+    with path.open("rb") as file:
+        if file.read(2) != b"PK":
+            raise FileFormatError(path, "it does not begin as a zip file", "check what it is")
+
+
 def _layouts(path: Path, archive: ZipFile) -> dict[str, ArrayLayout]:
-    layouts = {}
+    layouts: dict[str, ArrayLayout] = {}
     for info in archive.infolist():
         if info.filename.endswith(".npy"):
+            name = info.filename.removesuffix(".npy")
             _refuse_bomb(path, info)
+            if name in layouts:
+                raise FileFormatError(path, f"it holds {name!r} twice", "distrust it")
             with archive.open(info) as file:
-                name = info.filename.removesuffix(".npy")
                 layouts[name] = array_layout(path, file, info.file_size)
     if not layouts:
         raise FileFormatError(path, "it holds no arrays", "save some with numpy.savez")

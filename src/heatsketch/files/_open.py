@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,7 @@ from heatsketch.files._zarr import open_zarr, write_zarr
 __all__ = [
     "GRAPH_EXTENSIONS",
     "TABLE_EXTENSIONS",
+    "check_readable",
     "open_table",
     "read_graph",
     "refuse_same_file",
@@ -77,7 +79,8 @@ def open_table(
         A file or folder with one of the extensions of :data:`TABLE_EXTENSIONS`.
     columns : sequence of str or None, default=None
         The features, by name and in this order; None for all columns that are neither labels nor
-        ids, which must all hold numbers. Columns without names are x0, x1, ...
+        ids, which must all hold numbers. Columns without names are x0, x1, ... Give
+        ``()`` for labels and ids alone.
     labels : sequence of str, default=()
         Columns to carry along.
     ids : str or None, default=None
@@ -128,7 +131,7 @@ def open_table(
             raise FileFormatError(
                 path, f"{option}={value!r} means nothing here", f"it is for {fitting}; leave it out"
             )
-    _check_readable(path)
+    check_readable(path)
     with reading(path):
         return form.open(path, wanted)
 
@@ -159,7 +162,7 @@ def read_graph(path: str | os.PathLike[str]) -> Graph:
     """
     path = Path(path)
     extension = _extension(path, GRAPHS, "a graph")
-    _check_readable(path)
+    check_readable(path)
     with reading(path):
         return GRAPHS[extension](path)
 
@@ -288,11 +291,14 @@ def _extension(path: Path, known: dict[str, Any], what: str) -> str:
     )
 
 
-def _check_readable(path: Path) -> None:
+def check_readable(path: Path) -> None:
+    """Refuse what is not there, may not be read, is empty, or is neither a file nor a folder."""
     with file_errors(path, doing="read"):
         if path.is_dir():
             os.listdir(path)
             return
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for its writer
+            raise FileFormatError(path, "it is not a regular file", "copy it into one first")
         with path.open("rb") as file:
             if not os.fstat(file.fileno()).st_size:
                 raise FileFormatError(path, "it is empty", "check that it was written")

@@ -19,6 +19,7 @@ from heatsketch.exceptions import FileFormatError
 from heatsketch.files._columns import Wanted, carried, choose_columns, float_dtype
 from heatsketch.files._failures import needed
 from heatsketch.files._output import Columns
+from heatsketch.files._parquet_pages import check_pages, column_chunks
 from heatsketch.files._table import Block, Table
 
 __all__ = ["open_parquet", "write_parquet"]
@@ -111,18 +112,12 @@ def _columns_with_gaps(files: tuple[Path, ...], labels: tuple[str, ...]) -> froz
 
     Integers among these are read as floats in every block, not only where a gap is.
     """
-    sure = dict.fromkeys(labels, True)
-    for path in files if labels else ():
-        with _opened(path) as file:
-            metadata = file.metadata
-            for group in range(metadata.num_row_groups):
-                for place in range(metadata.num_columns):
-                    chunk = metadata.row_group(group).column(place)
-                    if chunk.path_in_schema in sure:
-                        counted = chunk.is_stats_set and chunk.statistics.has_null_count
-                        no_gap = bool(counted) and chunk.statistics.null_count == 0
-                        sure[chunk.path_in_schema] &= no_gap
-    return frozenset(name for name in labels if not sure[name])
+    return frozenset(
+        chunk.name
+        for path in (files if labels else ())
+        for chunk in column_chunks(path, labels)
+        if chunk.n_nulls != 0
+    )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -142,6 +137,7 @@ class ParquetTable(Table):
         columns = list(dict.fromkeys([*self.names, *labels, *([] if ids is None else [ids])]))
         for path in self.files:
             with _opened(path) as file:
+                check_pages(path, columns)
                 for batch in file.iter_batches(rows, columns=columns, use_threads=False):
                     if batch.num_rows:
                         yield self._block(batch)

@@ -102,7 +102,7 @@ class Table(ABC):
         Block
         """
         if rows is None:
-            rows = max(1, BLOCK_BYTES // (len(self.names) * self.dtype.itemsize))
+            rows = max(1, BLOCK_BYTES // (max(1, len(self.names)) * self.dtype.itemsize))
         if rows < 1:
             raise HeatSketchError(f"rows={rows!r} of a block must be at least 1; give more.")
         n_seen = 0

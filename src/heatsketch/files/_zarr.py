@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch.atomic_file import atomic_folder
+from heatsketch.atomic_file import atomic_folder, file_errors
 from heatsketch.exceptions import FileFormatError
 from heatsketch.files._columns import (
     Wanted,
@@ -33,6 +33,7 @@ from heatsketch.files._columns import (
 )
 from heatsketch.files._failures import needed, refuse_beyond_memory
 from heatsketch.files._output import Columns
+from heatsketch.files._packed_chunks import refuse_bombs
 from heatsketch.files._table import Block, Table
 
 __all__ = ["open_zarr", "write_zarr"]
@@ -73,6 +74,7 @@ def open_zarr(path: Path, wanted: Wanted) -> Table:
             )
         _check_chunks(path, column, manifest)
         _check_digests(path, _chunk_files(path, column), manifest)
+        refuse_bombs(path, column, _chunk_files(path, column))
         return carried(column[:])
 
     return ZarrTable(
@@ -167,6 +169,7 @@ def _check_chunks(path: Path, array: Any, manifest: dict[str, str] | None) -> No
     chunk = prod(_outer_chunks(array)) * array.dtype.itemsize
     remedy = "write it in smaller chunks"
     refuse_beyond_memory(path, chunk, f"a chunk of array {array.path!r}", remedy)
+    inside = path.resolve()
     for file in _chunk_files(path, array):
         name = file.relative_to(path).as_posix()
         if not file.is_file():
@@ -176,6 +179,8 @@ def _check_chunks(path: Path, array: Any, manifest: dict[str, str] | None) -> No
                 "copy the folder again; if its writer leaves out chunks of zeros, have it write "
                 "them with write_empty_chunks=True",
             )
+        if inside not in file.resolve().parents:
+            raise FileFormatError(path, f"chunk {name!r} is a link to elsewhere", "distrust it")
         if manifest is not None and name not in manifest:
             raise FileFormatError(
                 path, f"chunk {name!r} is not in the manifest", "copy the folder again"
@@ -235,6 +240,7 @@ class ZarrTable(Table):
         for first in range(0, ceil(self.n_rows / chunk), step):
             files = list(_chunk_files(self.path, self.array, slice(first, first + step)))
             _check_digests(self.path, files, self.manifest)
+            refuse_bombs(self.path, self.array, files)
             X = self.array[first * chunk : (first + step) * chunk]
             if not all(file.is_file() for file in files):
                 raise FileFormatError(
@@ -265,25 +271,33 @@ def write_zarr(
     carried_along: list[Block] = []
 
     def write(X: np.ndarray, ids: Any, labels: Any) -> None:
-        rows.append(X)
+        with file_errors(path):
+            rows.append(X)
         carried_along.append(Block(None, ids, labels))
 
     with atomic_folder(path, overwrite=overwrite) as folder:
-        root = zarr.open_group(str(folder), mode="w", zarr_format=3)
-        rows = _ChunkedRows(root, columns)
+        with file_errors(path):
+            root = zarr.open_group(str(folder), mode="w", zarr_format=3)
+            rows = _ChunkedRows(root, columns)
         yield write
-        rows.finish()
-        stored = {}
-        for place, name in enumerate((columns.ids, *columns.labels)):
-            if name is not None:
-                pieces = [b.ids if place == 0 else b.labels[name] for b in carried_along]
-                stored[name] = f"column{place}"
-                _write_column(root, stored[name], pieces)
-        root.attrs[MARK] = {"names": list(columns.names), "columns": stored}
-        files = sorted(file for file in folder.rglob("*") if file.is_file())
-        digests = {file.relative_to(folder).as_posix(): _digest(file) for file in files}
-        content = {"format": 1, "complete": True, "files": digests}
-        (folder / MANIFEST).write_text(json.dumps(content, indent=1))
+        with file_errors(path):
+            rows.finish()
+            _finish(folder, root, columns, carried_along)
+
+
+def _finish(folder: Path, root: Any, columns: Columns, carried_along: list[Block]) -> None:
+    """Write the ids, the labels and, last of all, the manifest."""
+    stored = {}
+    for place, name in enumerate((columns.ids, *columns.labels)):
+        if name is not None:
+            pieces = [b.ids if place == 0 else b.labels[name] for b in carried_along]
+            stored[name] = f"column{place}"
+            _write_column(root, stored[name], pieces)
+    root.attrs[MARK] = {"names": list(columns.names), "columns": stored}
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    digests = {file.relative_to(folder).as_posix(): _digest(file) for file in files}
+    content = {"format": 1, "complete": True, "files": digests}
+    (folder / MANIFEST).write_text(json.dumps(content, indent=1))
 
 
 def _new_array(root: Any, name: str, **options: Any) -> Any:

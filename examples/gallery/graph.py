@@ -1,0 +1,45 @@
+"""
+A graph
+=======
+
+The people of Les Misérables, and in how many chapters two of them meet (Knuth, 1993; in networkx).
+A graph brings its own affinities, so that there is neither a metric nor an epsilon.
+"""
+
+import networkx as nx
+import numpy as np
+from matplotlib import pyplot as plt
+
+from heatsketch import HeatSketch
+
+graph = nx.les_miserables_graph()
+people = np.array(graph)
+weights = nx.to_numpy_array(graph)
+# Heat that stays where it is: without it, it would hop to and fro between two who only know
+# each other.
+np.fill_diagonal(weights, weights.sum(axis=1))
+model = HeatSketch(512, affinity="precomputed", power=4).fit(weights)
+
+# %%
+# Who is close, by all paths together, and how sure is the order?
+
+who = int(np.flatnonzero(people == "Marius")[0])
+near = model.diffusion_neighbors([who], n_neighbors=6)
+for row, distance in zip(near.indices[0], near.distance[0], strict=True):
+    print(f"{distance:.3f}  {people[row]}")
+print(f"sure of their order, one by one: {near.confidence[0].round(2)}")
+
+# %%
+# The same as a picture: Marius to all others who are in at least twenty common chapters with
+# somebody, each with its interval of 95 %.
+
+others = np.flatnonzero((weights.diagonal() >= 20) & (people != "Marius"))
+distance, low, high = model.diffusion_distances(
+    np.column_stack([np.full_like(others, who), others])
+)
+order = np.argsort(distance)
+_, ax = plt.subplots(figsize=(7, 5), layout="constrained")
+bars = np.array([distance - low, high - distance])[:, order]
+ax.errorbar(distance[order], np.arange(len(order)), xerr=bars, fmt="o", ms=4, color="#0072B2")
+ax.set_yticks(np.arange(len(order)), people[others][order])
+ax.set(xlabel="diffusion distance from Marius", xlim=(0, None))

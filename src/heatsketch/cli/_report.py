@@ -1,0 +1,122 @@
+"""``heatsketch report``: a model as one page, to look at in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from heatsketch.atomic_file import check_output_file
+from heatsketch.cli._console import Reply
+from heatsketch.cli._exit_codes import CommandError, ExitCode
+from heatsketch.cli._models import load_sketch, row_ids
+from heatsketch.cli._options import Confidence, Header, IdColumn, Key, Overwrite, whole_number
+from heatsketch.exceptions import FileFormatError
+from heatsketch.files import Block, Table, open_table, refuse_same_file
+
+__all__ = ["report"]
+
+
+def _powers(text: str) -> list[int]:
+    return [whole_number(word.strip()) for word in text.split(",")]
+
+
+def report(
+    model: Annotated[Path, typer.Argument(help="What embed saved.")],
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the page.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(help="A table with the same rows, for colours and for names of rows."),
+    ] = None,
+    color: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A column of it to colour by; give one or several."),
+    ] = None,
+    ids: IdColumn = None,
+    key: Key = None,
+    header: Header = None,
+    powers: Annotated[
+        Any,
+        typer.Option(
+            parser=_powers, metavar="P,...", help="Times on the slider; 1, 2, 4, ... if left out."
+        ),
+    ] = None,
+    confidence: Confidence = 0.95,
+    title: Annotated[str | None, typer.Option(help="Over the page.")] = None,
+    overwrite: Overwrite = False,
+) -> Reply:
+    """Write a model as one page, which opens in a browser without a network.
+
+    It shows the points at several diffusion times, coloured by columns of a table, and tells the
+    diffusion distance of any two of them with its interval. Rows of the table are those of the
+    model by their ids, or by their positions if it has none.
+    """
+    if data is None and (color or ids or key or header is not None):
+        raise typer.BadParameter("--color, --ids, --key and --header are about --data; give both.")
+    refuse_same_file([model, *([data] if data else [])], output)
+    check_output_file(output, overwrite=overwrite)
+    wanted = {"ids": ids, "key": key, "header": header}
+    table = None if data is None else _opened(data, color or [], wanted)
+    fitted = load_sketch(model)
+    names, colors = (None, {}) if table is None else _found(fitted, model, data, table.read())
+    from heatsketch.report import write_report
+
+    write_report(
+        fitted,
+        output,
+        colors=colors,
+        names=names,
+        powers=powers,
+        confidence=confidence,
+        title=model.name if title is None else title,
+        overwrite=overwrite,
+    )
+    size = output.stat().st_size
+    told = {"model": model, "output": output, "rows": len(fitted.embedding_), "bytes": size}
+    return Reply(
+        {**told, "colors": list(colors)},
+        f"Written: {output}\n{told['rows']} rows, {size / 1e6:.1f} MB; open it in a browser",
+    )
+
+
+def _opened(path: Path, color: list[str], wanted: dict[str, Any]) -> Table:
+    """Open a table for some of its columns, which are called colours here."""
+    try:
+        return open_table(path, columns=(), labels=list(dict.fromkeys(color)), **wanted)
+    except FileFormatError as error:
+        cause = error.cause.replace("labels=", "color=")
+        raise FileFormatError(error.path, cause, error.remedy) from error
+
+
+def _found(fitted: Any, model: Path, path: Any, block: Block) -> tuple[Any, dict[str, Any]]:
+    """Return names and colours in the order of the rows of the model."""
+    wanted = row_ids(fitted)
+    if block.ids is None:
+        if block.X.shape[0] != len(wanted):
+            raise CommandError(
+                f"{path} has {block.X.shape[0]} rows, and {model} has {len(wanted)}; give the "
+                "table that was embedded, or name its rows with --ids.",
+                ExitCode.DATA,
+            )
+        return None, dict(block.labels)
+    places = _places(wanted, model, path, block.ids)
+    return block.ids[places], {name: values[places] for name, values in block.labels.items()}
+
+
+def _places(wanted: np.ndarray, model: Path, path: Any, ids: np.ndarray) -> np.ndarray:
+    from heatsketch.row_names import row_numbers
+
+    numbers = row_numbers(ids)
+    order = np.argsort(numbers)
+    places = order[np.searchsorted(numbers[order], wanted).clip(max=len(numbers) - 1)]
+    absent = int(np.sum(numbers[places] != wanted))
+    if absent:
+        raise CommandError(
+            f"{path} lacks {absent} of the {len(wanted)} rows of {model}, by their ids; give the "
+            "table that was embedded, with the --ids that embed was given.",
+            ExitCode.DATA,
+        )
+    return places

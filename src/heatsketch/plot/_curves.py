@@ -1,0 +1,304 @@
+"""Pictures of curves and errors: power, epsilon, distances, distortion, drift."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import squareform
+
+from heatsketch.bandwidth import EpsilonEstimate
+from heatsketch.confidence import DistanceEstimate
+from heatsketch.distances import bilipschitz_constant, exact_diffusion_distances
+from heatsketch.drift import Drift
+from heatsketch.estimators import DIRECTIONS_PER_COLUMN, HeatSketch
+from heatsketch.exceptions import HeatSketchError
+from heatsketch.heat_trace import HeatTrace
+from heatsketch.plot._axes import BLUE, DASHES, GRAY, MARKS, OKABE_ITO, ORANGE, new_axes
+
+__all__ = ["distances", "distortion", "drift", "epsilon", "heat_trace"]
+
+MOST_NAMES = 12
+
+
+def heat_trace(found: HeatTrace | HeatSketch, *, ax: Any = None) -> Any:
+    r"""How much of the heat kernel is left at each power, and the power that was chosen.
+
+    .. math:: \mathrm{tr}(A^{2p}), \qquad \mathrm{tr}(A^{2p})^2 / \mathrm{tr}(A^{4p})
+
+    Parameters
+    ----------
+    found : HeatTrace, or HeatSketch
+        A model that chose its power itself, or what :func:`heat_trace` found. The band is two
+        standard errors to either side.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from heatsketch import HeatSketch, plot
+    >>> from sklearn.datasets import load_digits
+    >>> model = HeatSketch(n_neighbors=15).fit(load_digits().data)
+    >>> plot.heat_trace(model).get_title() == f"p = {model.power_} was chosen"
+    True
+    """
+    curve = _part(found, HeatTrace, "heat_trace_", 'power="auto"')
+    ax = new_axes(ax)
+    band = 2 * curve.error
+    lowest = curve.trace.min() / 10  # a band that reaches zero has no end on this scale
+    ends = np.maximum(curve.trace - band, lowest), curve.trace + band
+    ax.fill_between(curve.powers, *ends, color=BLUE, alpha=0.25, linewidth=0)
+    ax.plot(curve.powers, curve.trace, "o-", color=BLUE, ms=4, label="heat trace")
+    ax.plot(curve.powers, curve.directions, "s--", color=ORANGE, ms=4, label="directions")
+    if isinstance(found, HeatSketch):
+        allowed = DIRECTIONS_PER_COLUMN * found.n_components
+        text = f"directions that {found.n_components} columns may hold"
+        ax.axhline(allowed, color=GRAY, ls=":", label=text)
+        ax.axvline(found.power_, color="black", lw=1)
+        ax.set_title(f"p = {found.power_} was chosen")
+    ax.set(yscale="log", xlabel="power p", ylabel="size of the heat kernel")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    _plain_numbers(ax.yaxis)
+    ax.legend()
+    return ax
+
+
+def epsilon(found: EpsilonEstimate | HeatSketch, *, ax: Any = None) -> Any:
+    r"""Dimension that a kernel of each bandwidth sees, the bandwidth chosen, and its dimension.
+
+    .. math:: 2 \, \frac{d \log \sum_j \exp(-d_{ij}^2 / \varepsilon)}{d \log \varepsilon}
+
+    Parameters
+    ----------
+    found : EpsilonEstimate, or HeatSketch
+        What :func:`estimate_epsilon` found, or a model with ``epsilon="auto"``.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from heatsketch import estimate_epsilon, plot
+    >>> from sklearn.datasets import load_digits
+    >>> plot.epsilon(estimate_epsilon(load_digits().data, metric="euclidean")).get_xlabel()
+    'epsilon'
+    """
+    curve = _part(found, EpsilonEstimate, "epsilon_estimate_", 'epsilon="auto"')
+    ax = new_axes(ax)
+    ax.plot(curve.epsilons, curve.dimensions, color=BLUE, label="kernel of that bandwidth")
+    chosen = f"epsilon = {curve.epsilon:.3g}"
+    ax.axvline(curve.epsilon, color=ORANGE, ls="--", label=f"{chosen}, chosen")
+    size = f"dimension {curve.dimension:.1f}"
+    ax.axhline(curve.dimension, color=GRAY, ls=":", label=f"{size}, seen there")
+    ax.set(xscale="log", xlabel="epsilon", ylabel="dimension", title=f"{chosen}, {size}")
+    ax.set_ylim(bottom=0)
+    ax.legend()
+    return ax
+
+
+def distances(
+    found: DistanceEstimate | HeatSketch, exact: Any = None, *, n_pairs: int = 60, ax: Any = None
+) -> Any:
+    r"""Sketched distances with their intervals, against the exact ones.
+
+    .. math:: |y_i - y_j| \quad \mathrm{against} \quad d_p(i, j)
+
+    Parameters
+    ----------
+    found : DistanceEstimate, or HeatSketch
+        Estimates; or a fitted model, of which some pairs are drawn, always the same.
+    exact : array of shape (m,), optional
+        The truth, for estimates. For a model it is computed.
+    n_pairs : int, default=60
+        How many pairs of a model.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from heatsketch import HeatSketch, plot
+    >>> from sklearn.datasets import load_digits
+    >>> model = HeatSketch(n_neighbors=15, random_state=3).fit(load_digits().data)
+    >>> plot.distances(model).get_xlabel()
+    'exact diffusion distance'
+    """
+    if isinstance(found, HeatSketch):
+        pairs = _some_pairs(len(found.embedding_), n_pairs)
+        exact, found = _exact(found, pairs), found.diffusion_distances(pairs)
+    elif np.shape(exact) != np.shape(found.distance):
+        raise HeatSketchError(
+            f"exact of shape {np.shape(exact)} must be the truth of each of the "
+            f"{len(found.distance)} estimates; see exact_diffusion_distances."
+        )
+    middle, low, high = found
+    missed = (exact < low) | (exact > high)
+    ax = new_axes(ax)
+    styles = ((~missed, BLUE, "o", "covers the truth"), (missed, ORANGE, "X", "misses it"))
+    for some, color, mark, label in styles[: 1 + missed.any()]:
+        bars = [(middle - low)[some], (high - middle)[some]]
+        style = {"fmt": mark, "ms": 4 if mark == "o" else 7, "color": color, "elinewidth": 1}
+        ax.errorbar(exact[some], middle[some], bars, label=label, **style)
+    ends = [0, 1.05 * float(np.max(exact))]
+    ax.plot(ends, ends, color=GRAY, zorder=0)
+    ax.set(
+        xlabel="exact diffusion distance",
+        ylabel="distance in the embedding, with its interval",
+        title=f"{missed.sum()} of {len(middle)} intervals miss",
+    )
+    ax.legend(loc="upper left")
+    return ax
+
+
+def distortion(
+    found: HeatSketch | Mapping[str, tuple[Any, Any]], *, n_points: int = 200, ax: Any = None
+) -> Any:
+    r"""Distortion of distances against the number of components.
+
+    .. math:: L = \max_{i \ne j} \frac{|y_i - y_j|}{d_{ij}} \Big/
+                  \min_{i \ne j} \frac{|y_i - y_j|}{d_{ij}}
+
+    Parameters
+    ----------
+    found : HeatSketch, or mapping of names to (sizes, distortions)
+        Curves; or a fitted model, whose first 1, 2, 4, ... columns are measured against the exact
+        distances of some of its points. Distortions of several trials, of shape
+        (n_trials, n_sizes), are drawn as their median, with a band from the least to the largest.
+    n_points : int, default=200
+        How many points of a model.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from heatsketch import plot
+    >>> ax = plot.distortion({"sketch": ([2, 4, 8], [[9, 4, 2], [7, 4, 3]])})
+    >>> ax.get_xlabel()
+    'components k'
+    """
+    curves = {"sketch": _distortions(found, n_points)} if isinstance(found, HeatSketch) else found
+    ax = new_axes(ax)
+    for place, (name, (sizes, values)) in enumerate(curves.items()):
+        trials = np.atleast_2d(np.asarray(values, np.float64))
+        color, mark = OKABE_ITO[place % len(OKABE_ITO)], MARKS[place % len(MARKS)]
+        ls = DASHES[place % len(DASHES)]
+        ax.plot(sizes, np.median(trials, axis=0), color=color, marker=mark, ls=ls, label=name)
+        if len(trials) > 1:
+            ends = trials.min(axis=0), trials.max(axis=0)
+            ax.fill_between(sizes, *ends, color=color, alpha=0.2, linewidth=0)
+    ax.axhline(1, color=GRAY, lw=1)
+    ax.set(xscale="log", yscale="log", xlabel="components k", ylabel="distortion L (1 is none)")
+    ticks = np.unique(np.concatenate([np.asarray(sizes) for sizes, _ in curves.values()]))
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.xaxis.minorticks_off()
+    _plain_numbers(ax.yaxis)
+    ax.legend()
+    return ax
+
+
+def drift(found: Drift, *, ax: Any = None) -> Any:
+    r"""Which rows moved from one sketch to another, and how far.
+
+    .. math:: |y_i - z_i| \quad \mathrm{with \; its \; interval}
+
+    Parameters
+    ----------
+    found : Drift
+        What :func:`heatsketch.drift.drift` or :meth:`HeatSketch.drift` found. The rows that moved
+        more than the others carry their ids, up to twelve of them.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from heatsketch import HeatSketch, plot
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> model = HeatSketch(n_neighbors=15, power=2)
+    >>> before = model.fit_transform(X)
+    >>> X[7] = X[0]
+    >>> from heatsketch import drift
+    >>> plot.drift(drift(before, model.fit_transform(X))).get_xlabel()
+    'row'
+    """
+    ax = new_axes(ax)
+    middle, low, high = found.rows
+    rows, moved = np.arange(len(middle)), found.moved
+    ax.plot(rows[~moved], middle[~moved], ".", color=GRAY, ms=3, label="as the others")
+    bars = [(middle - low)[moved], (high - middle)[moved]]
+    style = {"fmt": "^", "ms": 6, "color": ORANGE, "elinewidth": 1}
+    ax.errorbar(rows[moved], middle[moved], bars, label="moved more", **style)
+    farthest = np.flatnonzero(moved)[np.argsort(-middle[moved])][:MOST_NAMES]
+    for row in farthest:
+        place = {"xytext": (5, 4), "textcoords": "offset points", "fontsize": 9}
+        ax.annotate(str(found.ids[row]), (row, middle[row]), **place)
+    came_or_went = f", {len(found.came)} came, {len(found.went)} went"
+    ax.set(
+        xlabel="row",
+        ylabel="how far it moved",
+        title=f"{found.relative:.1%} of the heat kernel moved; {moved.sum()} rows more than "
+        f"others{came_or_went if len(found.came) + len(found.went) else ''}",
+    )
+    ax.title.set_fontsize("medium")
+    ax.set_ylim(bottom=0)
+    ax.legend()
+    return ax
+
+
+# --- what comes in -------------------------------------------------------------------------
+
+
+def _part(found: Any, kind: type, name: str, option: str) -> Any:
+    """Return the curve, which a model has if it had to choose."""
+    if isinstance(found, kind):
+        return found
+    if isinstance(found, HeatSketch) and hasattr(found, name):
+        return getattr(found, name)
+    raise HeatSketchError(
+        f"found={found!r} holds no {kind.__name__}; give one, or a HeatSketch fitted with {option}."
+    )
+
+
+def _plain_numbers(axis: Any) -> None:
+    """Write 60 rather than a power of ten with a factor."""
+    from matplotlib.ticker import LogFormatter
+
+    axis.set_major_formatter(LogFormatter())
+    axis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
+
+
+def _some_pairs(n_points: int, n_pairs: int) -> np.ndarray:
+    """Return pairs that share no point, whose errors are therefore nearly independent."""
+    drawn = np.random.default_rng(0).permutation(n_points)
+    return drawn[: 2 * min(n_pairs, n_points // 2)].reshape(-1, 2)
+
+
+def _exact(model: HeatSketch, pairs: np.ndarray) -> np.ndarray:
+    """Return exact diffusion distances of pairs of rows of ``X``."""
+    places = np.argsort(model.order_)[pairs]
+    options = {"stationary": model.stationary, "weighting": model.weighting}
+    return exact_diffusion_distances(model.heat_operator_, places, power=model.power_, **options)
+
+
+def _distortions(model: HeatSketch, n_points: int) -> tuple[np.ndarray, np.ndarray]:
+    n_rows, n_columns = model.embedding_.shape
+    rows = np.unique(np.linspace(0, n_rows - 1, min(n_points, n_rows)).astype(int))
+    first, second = np.triu_indices(len(rows), 1)
+    wanted = squareform(_exact(model, np.column_stack([rows[first], rows[second]])))
+    sizes = np.unique([*2 ** np.arange(int(np.log2(n_columns)) + 1), n_columns])
+    Y = model.embedding_[rows]
+    return sizes, np.array([bilipschitz_constant(Y[:, :k], wanted) for k in sizes])

@@ -1,0 +1,106 @@
+"""Columns that points are coloured by: labels of a few kinds, or values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from heatsketch.exceptions import HeatSketchError
+
+__all__ = ["MOST_KINDS", "Column", "color_columns"]
+
+MOST_KINDS = 24  # that twelve colours and two shapes tell apart
+MISSING = 255  # the place of a label that is not there
+
+
+class Column(NamedTuple):
+    """What is known of the points, for a page.
+
+    Attributes
+    ----------
+    name : str
+    kinds : tuple of str or None
+        The labels; None if these are values.
+    data : array of uint8 or float32 of shape (n,)
+        Places among the labels, 255 where there is none; or values, NaN where there is none.
+    """
+
+    name: str
+    kinds: tuple[str, ...] | None
+    data: np.ndarray
+
+
+def color_columns(colors: Any, n_points: int) -> list[Column]:
+    """Return the columns of a mapping or a data frame, looked at one by one.
+
+    Examples
+    --------
+    >>> from heatsketch.report._columns import color_columns
+    >>> size, kind = color_columns({"size": [0.5, 1.5, 2.5], "kind": ["b", "a", "b"]}, 3)
+    >>> size.kinds, kind.kinds, kind.data.tolist()
+    (None, ('a', 'b'), [1, 0, 1])
+    """
+    if colors is None:
+        return []
+    if hasattr(colors, "to_dict") and not hasattr(colors, "items"):  # a data frame of polars
+        colors = colors.to_dict()
+    if not hasattr(colors, "items"):
+        raise HeatSketchError(
+            f"colors of type {type(colors).__name__} has no names; give a mapping such as "
+            "{'label': labels}, or a data frame."
+        )
+    return [_column(str(name), values, n_points) for name, values in colors.items()]
+
+
+def _column(name: str, values: Any, n_points: int) -> Column:
+    array = np.asarray(values)
+    if array.shape != (n_points,):
+        raise HeatSketchError(
+            f"colors[{name!r}] of shape {array.shape} must be {n_points} labels or values, one for "
+            "each point."
+        )
+    numbers = _numbers(array)
+    if numbers is None:
+        return _labels(name, [_word(value) for value in array.tolist()], order=None)
+    there = numbers[np.isfinite(numbers)]
+    whole = array.dtype.kind not in "f" and (there == np.rint(there)).all()
+    if whole and len(np.unique(there)) <= MOST_KINDS:
+        words = [f"{value:.0f}" if np.isfinite(value) else None for value in numbers]
+        return _labels(name, words, order=float)
+    return Column(name, None, np.where(np.isfinite(numbers), numbers, np.nan).astype(np.float32))
+
+
+def _numbers(array: np.ndarray) -> np.ndarray | None:
+    """Return numbers, also where they come as text, as they do out of a file of text."""
+    if array.dtype.kind in "iuf":
+        return array.astype(np.float64)
+    if array.dtype.kind not in "OUST":
+        return None
+    try:
+        found = [np.nan if _word(value) is None else float(value) for value in array.tolist()]
+    except (TypeError, ValueError):
+        return None
+    return np.array(found)
+
+
+def _word(value: Any) -> str | None:
+    """Return a label, or None where one is missing."""
+    if value is None or value == "" or value != value or type(value).__name__ == "NAType":
+        return None
+    return str(value)
+
+
+def _labels(name: str, words: list[str | None], order: Any) -> Column:
+    counts = Counter(word for word in words if word is not None)
+    kinds = sorted(counts, key=order)
+    if len(kinds) > MOST_KINDS:
+        # The frequent ones have colours; the others are one kind, and say so.
+        frequent = [word for word, _ in counts.most_common(MOST_KINDS - 1)]
+        rest = f"{len(kinds) - len(frequent)} others"
+        kinds = [*sorted(frequent), rest]
+    places = {word: place for place, word in enumerate(kinds)}
+    other = len(kinds) - 1
+    data = [MISSING if word is None else places.get(word, other) for word in words]
+    return Column(name, tuple(kinds), np.array(data, np.uint8))

@@ -1,0 +1,137 @@
+"""What a page tells of a model beside its points: curves, pieces, parameters, how to cite it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from heatsketch.bandwidth import EpsilonEstimate, estimate_epsilon
+from heatsketch.estimators import DIRECTIONS_PER_COLUMN, HeatSketch
+from heatsketch.exceptions import HeatSketchError
+from heatsketch.heat_trace import trace_of_block
+
+__all__ = ["CITATION", "bandwidth", "parameters", "piece_of_each", "trace"]
+
+CURVE_POINTS = 200
+BINS = 40  # of the histogram of local scales
+POINTS_OF_CURVE = 5000  # that a curve is estimated from, where the model has none
+
+CITATION = """\
+@article{gilbert2024sketching,
+  title  = {Sketching the Heat Kernel: Using Gaussian Processes to Embed Data},
+  author = {Gilbert, Anna C. and O'Neill, Kevin},
+  year   = {2024},
+  note   = {arXiv:2403.07929}
+}
+
+@software{heatsketch,
+  title   = {heatsketch: diffusion distances by sketching the heat kernel},
+  author  = {{The heatsketch developers}},
+  version = {VERSION}
+}"""
+
+
+def trace(
+    model: HeatSketch, powers: list[float], sketches: list[np.ndarray]
+) -> dict[str, Any] | None:
+    """Return the heat trace: what the power was read from, and what the sketches show beside it."""
+    k = model.n_components
+    if k < 2:
+        return None  # which one column does not tell
+    seen = {}
+    if model.stationary == "drop" and model.weighting == "symmetric":
+        for power, Y in zip(powers, sketches, strict=True):
+            size, error, directions = trace_of_block(Y)  # of a block divided by the root of k
+            seen[power] = (k * size, k * error, directions)
+    own = getattr(model, "heat_trace_", None)
+    if own is not None:
+        seen |= dict(zip(own.powers.tolist(), zip(*own[1:], strict=True), strict=True))
+    # What has died out has no place on a logarithmic scale.
+    found = [(power, *seen[power]) for power in sorted(seen) if min(seen[power]) > 0]
+    if not found:
+        return None
+    times, trace, error, directions = np.array(found).T
+    return {
+        "powers": _plain(times),
+        "trace": _plain(trace),
+        "low": _plain(np.maximum(trace - 2 * error, trace / 10)),
+        "high": _plain(trace + 2 * error),
+        "directions": _plain(directions),
+        "allowed": DIRECTIONS_PER_COLUMN * k,
+        "chosen": own is not None,
+    }
+
+
+def bandwidth(model: HeatSketch) -> dict[str, Any]:
+    """Return what there is to see of the bandwidth: a curve, or the scales of the points."""
+    if model.affinity == "precomputed":
+        return {"kind": "none"}
+    if isinstance(model.epsilon_, np.ndarray):
+        scales = model.epsilon_[model.epsilon_ > 0]
+        edges = np.geomspace(scales.min(), scales.max() * (1 + 1e-9), BINS + 1)
+        counts = np.histogram(scales, edges)[0]
+        middle = float(np.median(scales))
+        return {"kind": "local", "edges": _plain(edges), "counts": _plain(counts), "median": middle}
+    curve = getattr(model, "epsilon_estimate_", None) or _curve(model)
+    told = {"kind": "fixed" if model.epsilon != "auto" else "auto", "epsilon": model.epsilon_}
+    if curve is None:
+        return told
+    some = slice(None, None, max(1, len(curve.epsilons) // CURVE_POINTS))
+    curves = {
+        "epsilons": _plain(curve.epsilons[some]),
+        "dimensions": _plain(curve.dimensions[some]),
+    }
+    return {**told, **curves, "dimension": curve.dimension}
+
+
+def _curve(model: HeatSketch) -> EpsilonEstimate | None:
+    """Return the curve that a bandwidth could have been read from, where points allow one."""
+    if model.metric == "precomputed":
+        return None
+    points = model.neighbors_.points
+    rows = np.unique(np.linspace(0, points.shape[0] - 1, POINTS_OF_CURVE).astype(int))
+    try:
+        return estimate_epsilon(points[rows], metric=model.metric)
+    except HeatSketchError:  # the model did not need one
+        return None
+
+
+def piece_of_each(model: HeatSketch) -> np.ndarray | None:
+    """Return the piece of the graph of each row, the largest first; None where it is not known."""
+    matrix = getattr(model.heat_operator_, "matrix", None)
+    if model.n_connected_components_ == 1 or not sparse.issparse(matrix):
+        return None
+    n_pieces, pieces = connected_components(matrix, directed=False)
+    if n_pieces != model.n_connected_components_:
+        return None  # links too weak to carry heat have been counted
+    sizes = np.bincount(pieces)
+    rank = np.empty(n_pieces, dtype=np.intp)
+    rank[np.argsort(-sizes, kind="stable")] = np.arange(n_pieces)
+    found = np.empty_like(rank, shape=len(pieces))
+    found[model.order_] = rank[pieces]
+    return found
+
+
+def parameters(model: HeatSketch) -> list[tuple[str, str]]:
+    """Return the parameters, with what was made of those that say "auto"."""
+    found = {name: _word(value) for name, value in model.get_params(deep=False).items()}
+    if model.power == "auto":
+        found["power"] = f"{model.power_} (auto)"
+    if model.epsilon == "auto":
+        found["epsilon"] = f"{model.epsilon_:.4g} (auto)"
+    if model.random_state != model.seed_:
+        found["random_state"] = f"{found['random_state']} (seed {model.seed_})"
+    return [*found.items(), ("numbers", str(model.embedding_.dtype))]
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, str | int | float | None):
+        return str(value)
+    return getattr(value, "__name__", type(value).__name__)  # an engine, a metric, a generator
+
+
+def _plain(values: np.ndarray) -> list[float]:
+    return [float(f"{value:.6g}") for value in values.tolist()]

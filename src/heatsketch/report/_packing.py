@@ -1,0 +1,94 @@
+"""Arrays as text that a page can carry, and that a browser unpacks."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from base64 import b64encode
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["Rounded", "as_script_text", "packed", "packed_text", "rounded_rows", "steps_of_plane"]
+
+LEVELS = 2**16 - 1  # of a place in the plane
+
+
+class Rounded(NamedTuple):
+    """Rows as whole numbers, each row in a unit of its own.
+
+    Attributes
+    ----------
+    numbers : array of int16 or int32 of shape (n, k)
+    units : array of float64 of shape (n,)
+    """
+
+    numbers: np.ndarray
+    units: np.ndarray
+
+
+def rounded_rows(Y: np.ndarray, dtype: Any) -> Rounded:
+    """Round rows to whole numbers, so that the largest of each row just fits.
+
+    The entries of a row of a sketch are draws from one Gaussian, whose width is that row's alone:
+    a unit for each row loses the least. What all rows share does not count for distances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.report._packing import rounded_rows
+    >>> numbers, units = rounded_rows(np.array([[1.0, 3.0], [3.0, 1.0]]), np.int16)
+    >>> numbers.tolist(), (numbers * units[:, np.newaxis]).round(9).tolist()
+    ([[-32767, 32767], [32767, -32767]], [[-1.0, 1.0], [1.0, -1.0]])
+    """
+    Y = Y.astype(np.float64) - Y.mean(axis=0, dtype=np.float64)
+    units = np.abs(Y).max(axis=1) / np.iinfo(dtype).max
+    safe = np.where(units > 0, units, 1)
+    return Rounded(np.rint(Y / safe[:, np.newaxis]).astype(dtype), units)
+
+
+def steps_of_plane(points: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return points of the plane as whole numbers, x before y, and the side of the square.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.report._packing import steps_of_plane
+    >>> steps_of_plane(np.array([[0.0, 0.0], [4.0, 2.0]]))
+    (array([[    0, 65535],
+           [16384, 49151]], dtype=uint16), 4.0)
+    """
+    low, high = points.min(axis=0), points.max(axis=0)
+    side = float((high - low).max())
+    middle = (low + high) / 2
+    places = (points - middle) / (side or 1.0) + 0.5
+    return np.rint(places * LEVELS).astype(np.uint16).T.copy(), side
+
+
+def packed(*arrays: np.ndarray) -> str:
+    """Return arrays one after the other, compressed, in base64."""
+    parts = (np.ascontiguousarray(part, part.dtype.newbyteorder("<")) for part in arrays)
+    return _text(b"".join(part.tobytes() for part in parts))
+
+
+def packed_text(words: list[str]) -> str:
+    """Return a list of text, compressed, in base64."""
+    return _text(json.dumps(words, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def _text(raw: bytes) -> str:
+    # Random numbers hardly shrink, however long one tries.
+    return b64encode(zlib.compress(raw, level=1 if len(raw) > 2**20 else 6)).decode("ascii")
+
+
+def as_script_text(value: Any) -> str:
+    r"""Return JSON that nothing inside can end: no text of it looks like a tag.
+
+    Examples
+    --------
+    >>> from heatsketch.report._packing import as_script_text
+    >>> as_script_text("</script>")
+    '"\\u003c/script\\u003e"'
+    """
+    text = json.dumps(value, allow_nan=False)  # ASCII only, so that no surrogate is left alone
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,0 +1,250 @@
+"""The page: a template, a style, a script, and the numbers of a model."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from heatsketch.atomic_file import atomic_file
+from heatsketch.confidence import scale_interval
+from heatsketch.estimators import HeatSketch
+from heatsketch.exceptions import HeatSketchError
+from heatsketch.progress import steps
+from heatsketch.report._columns import Column, color_columns
+from heatsketch.report._facts import CITATION, bandwidth, parameters, piece_of_each, trace
+from heatsketch.report._packing import (
+    as_script_text,
+    packed,
+    packed_text,
+    rounded_rows,
+    steps_of_plane,
+)
+from heatsketch.report._pictures import aligned, plane_of, sketches, times
+from heatsketch.row_names import FIRST_OF_TEXT
+
+__all__ = ["write_report"]
+
+MOST_DRAWN = 250_000  # points, of more than which a screen shows no more
+PAGE_BYTES = 38_000_000  # that the numbers of a page may take
+FEWEST_ROWS = 1000  # that have a sketch, however little room there is
+SCRIPTS = ("blocks.js", "palette.js", "cloud.js", "chart.js", "page.js")
+PLACE = re.compile(r"\{\{(\w+)\}\}")
+
+
+class _Rows(NamedTuple):
+    """Which rows of a model a page has: those drawn, and those among them with their sketch."""
+
+    drawn: np.ndarray
+    sketched: np.ndarray
+    dtype: Any
+
+
+def write_report(
+    model: HeatSketch,
+    path: Any,
+    *,
+    colors: Any = None,
+    names: Any = None,
+    powers: Iterable[int] | None = None,
+    confidence: float = 0.95,
+    title: str = "Heat sketch",
+    overwrite: bool = False,
+) -> None:
+    r"""Write a model as one page, to look at in a browser.
+
+    .. math:: Y_p = \frac{1}{\sqrt k} A^p G, \qquad p = 1, 2, 4, \ldots
+
+    Parameters
+    ----------
+    model : HeatSketch
+        A fitted one, with its training data.
+    path : str or path-like
+        Where the page will be; it is there as a whole or not at all.
+    colors : mapping of str to array of shape (n_samples,), or data frame, optional
+        What the points may be coloured by: labels (text, truth values, or whole numbers of at
+        most 24 kinds), or values.
+    names : array of shape (n_samples,), optional
+        What rows are called; their ids, or positions, if left out.
+    powers : iterable of int, optional
+        Diffusion times on the slider; 1, 2, 4, ... if left out. That of the model always is.
+    confidence : float, default=0.95
+        Of the intervals.
+    title : str, default="Heat sketch"
+    overwrite : bool, default=False
+        Whether a file of that name may be replaced.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_digits
+    >>> from heatsketch import HeatSketch
+    >>> from heatsketch.report import write_report
+    >>> X, digit = load_digits(return_X_y=True)
+    >>> model = HeatSketch(16, power=4, n_neighbors=15).fit(X[:200])
+    >>> with TemporaryDirectory() as folder:
+    ...     page = Path(folder, "digits.html")
+    ...     write_report(model, page, colors={"digit": digit[:200]}, powers=[1, 4, 16])
+    ...     page.read_text(encoding="utf-8")[:15]
+    '<!DOCTYPE html>'
+    """
+    model = _checked(model)
+    columns = color_columns(colors, len(model.embedding_))
+    given = times(model, powers)
+    called = _names(model, names)
+    factors = scale_interval(model.n_components, confidence, random_matrix=model.random_matrix)
+    with atomic_file(path, overwrite=overwrite) as file:
+        found = sketches(model, given)
+        done = steps("page", len(given) + 2)
+        facts, blocks = _parts(model, found, given, columns, called, done)
+        facts |= {"title": str(title), "confidence": confidence, "factors": _finite(factors)}
+        for piece in _html(facts, blocks):
+            file.write(piece.encode("utf-8"))
+        done()
+
+
+def _checked(model: Any) -> HeatSketch:
+    if not isinstance(model, HeatSketch):
+        raise HeatSketchError(
+            f"model={type(model).__name__} has no sketch at several times, with intervals; give a "
+            "HeatSketch."
+        )
+    model._training_operator("a report")
+    return model
+
+
+def _names(model: HeatSketch, names: Any) -> list[str] | None:
+    """Return what rows are called; None for their positions."""
+    n_points = len(model.embedding_)
+    if names is None:
+        ids = model._in_given_order(model.row_ids_)
+        if (ids == np.arange(n_points)).all() or ids.max() >= FIRST_OF_TEXT:
+            return None
+        names = ids
+    if np.shape(names) != (n_points,):
+        raise HeatSketchError(
+            f"names of shape {np.shape(names)} must be {n_points}, one for each point."
+        )
+    return [str(name) for name in np.asarray(names).tolist()]
+
+
+def _finite(factors: tuple[float, float]) -> list[float | None]:
+    return [factor if np.isfinite(factor) else None for factor in factors]
+
+
+# --- the numbers ---------------------------------------------------------------------------
+
+
+def _parts(
+    model: HeatSketch,
+    found: list[np.ndarray],
+    given: list[float],
+    columns: list[Column],
+    names: list[str] | None,
+    done: Any,
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what is said in words and small numbers, and the large blocks by name."""
+    pieces = piece_of_each(model)
+    if pieces is not None:
+        columns = [*columns, *color_columns({"piece of the graph": pieces + 1}, len(pieces))]
+    start = given.index(model.power_)
+    rows = _rows(len(model.embedding_), model.n_components, len(given), len(columns))
+    planes = [plane_of(Y[rows.drawn]) for Y in found]
+    blocks = {}
+    sides = []
+    for place, points in enumerate(aligned(planes, start)):
+        places, side = steps_of_plane(points)
+        sketch = rounded_rows(found[place][rows.drawn[rows.sketched]], rows.dtype)
+        blocks[f"plane-{place}"] = packed(places)
+        blocks[f"sketch-{place}"] = packed(sketch.units, sketch.numbers)
+        sides.append(side)
+        done()
+    for place, column in enumerate(columns):
+        blocks[f"color-{place}"] = packed(column.data[rows.drawn])
+    if names is not None:
+        blocks["names"] = packed_text([names[row] for row in rows.drawn])
+    blocks["rows"] = packed(rows.drawn.astype(np.int32))
+    blocks["sketched"] = packed(rows.sketched.astype(np.int32))
+    facts = {
+        **_numbers_of(model, rows, pieces),
+        "powers": given,
+        "start": start,
+        "shares": [round(plane.share, 4) for plane in planes],
+        "sides": sides,
+        "colors": [{"name": column.name, "kinds": column.kinds} for column in columns],
+        "named": names is not None,
+        "trace": trace(model, given, found),
+        "bandwidth": bandwidth(model),
+    }
+    done()
+    return facts, blocks
+
+
+def _numbers_of(model: HeatSketch, rows: _Rows, pieces: np.ndarray | None) -> dict[str, Any]:
+    from heatsketch import __version__
+
+    sizes = [] if pieces is None else np.bincount(pieces).tolist()
+    return {
+        "version": __version__,
+        "n_points": len(model.embedding_),
+        "n_features": model.n_features_in_,
+        "n_components": model.n_components,
+        "n_drawn": len(rows.drawn),
+        "n_sketched": len(rows.sketched),
+        "bytes": np.dtype(rows.dtype).itemsize,
+        "n_pieces": model.n_connected_components_,
+        "piece_sizes": sizes[:20],
+        "power": model.power_,
+        "parameters": parameters(model),
+        "citation": CITATION.replace("VERSION", __version__),
+    }
+
+
+def _rows(n_points: int, k: int, n_times: int, n_columns: int) -> _Rows:
+    """Choose by lot, the same every time, which rows are drawn and which have their sketch."""
+    lots = np.random.default_rng(0)
+    drawn = np.sort(lots.permutation(n_points)[:MOST_DRAWN])
+    # base64 makes four bytes of three.
+    room = PAGE_BYTES * 3 // 4 - len(drawn) * (4 * n_times + 4 * n_columns + 12)
+    if len(drawn) == n_points and n_points * n_times * (4 * k + 8) <= room:
+        return _Rows(drawn, np.arange(n_points), np.int32)
+    fitting = max(FEWEST_ROWS, room // (n_times * (2 * k + 8)))
+    sketched = np.sort(lots.permutation(len(drawn))[:fitting])
+    return _Rows(drawn, sketched, np.int16)
+
+
+# --- the text ------------------------------------------------------------------------------
+
+
+def _html(facts: dict[str, Any], blocks: dict[str, str]) -> Iterator[str]:
+    """Fill in the template, piece by piece."""
+    style, script = _source("page.css"), "".join(_source(name) for name in SCRIPTS)
+    # Nothing but our own script runs, and nothing at all is fetched, whatever a label may say.
+    policy = f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}"
+    filled = {
+        "policy": [f"{policy}; img-src data:; base-uri 'none'; form-action 'none'"],
+        "style": [style],
+        "script": [script],
+        "facts": [as_script_text(facts)],
+        "blocks": (
+            part
+            for name, text in blocks.items()
+            for part in (f'<script type="text/plain" id="{name}">', text, "</script>\n")
+        ),
+    }
+    for place, text in enumerate(PLACE.split(_source("page.html"))):
+        yield from filled[text] if place % 2 else [text]
+
+
+def _source(name: str) -> str:
+    return (files("heatsketch.report") / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,63 @@
+"use strict";
+// Large numbers: base64 of a zlib stream, in elements of the page, unpacked when they are needed.
+
+const facts = JSON.parse(document.getElementById("facts").textContent);
+
+const unpacked = new Map();
+
+function unpack(name) {
+  if (!unpacked.has(name)) unpacked.set(name, inflate(name));
+  return unpacked.get(name);
+}
+
+async function inflate(name) {
+  const element = document.getElementById(name);
+  const bytes = fromBase64(element.textContent);
+  element.remove(); // or the text would be held beside the numbers
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).arrayBuffer();
+}
+
+function fromBase64(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const letters = atob(text);
+  const bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+  return bytes;
+}
+
+// Places in the unit square, y upward.
+async function planeAt(time) {
+  const steps = new Uint16Array(await unpack(`plane-${time}`));
+  const n = steps.length / 2;
+  return { x: steps.subarray(0, n), y: steps.subarray(n) };
+}
+
+// Rows of the sketch, as whole numbers in a unit of each row.
+async function sketchAt(time) {
+  const buffer = await unpack(`sketch-${time}`);
+  const units = new Float64Array(buffer, 0, facts.n_sketched);
+  const Numbers = facts.bytes === 4 ? Int32Array : Int16Array;
+  return { units, numbers: new Numbers(buffer, 8 * facts.n_sketched) };
+}
+
+// |y_i - y_j|, and how far rounding may have moved it.
+function distanceIn({ units, numbers }, i, j) {
+  const k = facts.n_components;
+  let sum = 0;
+  for (let c = 0; c < k; c++) {
+    const apart = units[i] * numbers[i * k + c] - units[j] * numbers[j * k + c];
+    sum += apart * apart;
+  }
+  const rounding = 4 * Math.sqrt((units[i] ** 2 + units[j] ** 2) / 12);
+  return { distance: Math.sqrt(sum), rounding: i === j ? 0 : rounding };
+}
+
+async function colorsOf(column) {
+  const buffer = await unpack(`color-${column}`);
+  return facts.colors[column].kinds ? new Uint8Array(buffer) : new Float32Array(buffer);
+}
+
+async function textOf(name) {
+  return JSON.parse(new TextDecoder().decode(await unpack(name)));
+}

@@ -1,0 +1,39 @@
+"""Damaged files, at random and from the past; ``make fuzz`` has more of them."""
+
+import json
+import os
+
+import pytest
+from fuzz_readers import CORPUS, COUNTS, LARGEST, REPORT, damage, read
+
+from heatsketch.exceptions import HeatSketchError
+
+# Of the counts of a night, which are 1.66 million.
+SHARE = float(os.environ.get("HEATSKETCH_FUZZ_SHARE", "0.03"))
+FORMER = sorted(CORPUS.iterdir()) if CORPUS.is_dir() else []
+pytestmark = pytest.mark.timeout(3600)
+
+
+@pytest.fixture(scope="module")
+def damaged():
+    return damage(list(COUNTS), SHARE)
+
+
+@pytest.mark.parametrize("extension", COUNTS)
+def test_damaged_files_end_in_our_errors_soon_and_in_little_memory(extension, damaged):
+    found = damaged[extension]
+    assert found["cases"] >= SHARE * COUNTS[extension] - 1
+    assert 0 < found["refused"] <= found["cases"]
+    assert found["bytes"] <= LARGEST + 2**20
+
+
+@pytest.mark.parametrize("path", FORMER, ids=lambda path: path.name)
+def test_files_that_once_did_harm_are_refused(path):
+    with pytest.raises(HeatSketchError):
+        read(path)
+
+
+def test_a_night_has_more_than_a_million_and_a_half_files():
+    assert sum(COUNTS.values()) >= 1_600_000
+    written = json.loads(REPORT.read_text())
+    assert written["cases"] >= 1000 and written["seconds"] > 0

@@ -1,0 +1,77 @@
+"""The same bits, whatever the threads: of BLAS, of numba and of our own, in fresh processes."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from heatsketch.threads import in_threads
+
+# A graph of neighbours: products of dense matrices are BLAS's own, which promises nothing.
+PROGRAM = """
+import hashlib, json, sys
+import numpy as np
+import heatsketch.threads
+from threadpoolctl import threadpool_info
+from heatsketch import HeatSketch
+
+n_threads = int(sys.argv[1])
+heatsketch.threads.cpu_count = lambda: n_threads
+X = np.random.default_rng(0).normal(size=(3000, 5))
+digests = {}
+
+def digest(array):
+    return hashlib.sha256(np.ascontiguousarray(array)).hexdigest()
+
+for dtype in ("float32", "float64"):
+    for options in (
+        {},
+        {"normalization": "bistochastic", "random_matrix": "rademacher"},
+        {"power": 300, "epsilon": "auto"},
+    ):
+        model = HeatSketch(16, n_neighbors=10, **{"power": 4, **options}).fit(X.astype(dtype))
+        new = model.transform(X[:500].astype(dtype) + 0.01)
+        digests[f"{dtype} {options}"] = [digest(model.embedding_), digest(new)]
+blas = max([pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"])
+print(json.dumps([blas, digests]))
+"""
+
+
+def run(blas, numba, own):
+    variables = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    environment = os.environ | dict.fromkeys(variables, str(blas)) | {"NUMBA_NUM_THREADS": numba}
+    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, str(own)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    found, digests = json.loads(done.stdout)
+    assert found == min(blas, os.cpu_count())
+    return digests
+
+
+@pytest.mark.timeout(600)
+def test_threads_change_no_bit():
+    plain = run(1, "1", 1)
+    assert len({tuple(digest) for digest in plain.values()}) == 6
+    for blas, numba, own in [(2, "1", 1), (1, "2", 2), (2, "2", 3)]:
+        assert run(blas, numba, own) == plain
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3])
+def test_work_takes_as_many_threads_as_there_are_cores(cores, monkeypatch):
+    monkeypatch.setattr("heatsketch.threads.cpu_count", lambda: cores)
+    lock, active, most = threading.Lock(), set(), []
+
+    def work(piece):
+        with lock:
+            active.add(threading.get_ident())
+            most.append(len(active))
+        time.sleep(0.002)
+        with lock:
+            active.discard(threading.get_ident())
+        return piece
+
+    assert in_threads(work, range(30)) == list(range(30))
+    assert max(most) <= cores

@@ -1,0 +1,342 @@
+"""Tools for AnnData: where they read and write, what they refuse, and scanpy's own data sets."""
+
+import re
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.stats import spearmanr
+from sklearn.metrics import roc_auc_score
+
+import heatsketch
+import heatsketch.scanpy as hs
+from heatsketch import HeatSketch
+from heatsketch.exceptions import HeatSketchError, SpectrumError
+from heatsketch.row_names import row_numbers
+
+anndata = pytest.importorskip("anndata")
+sc = pytest.importorskip("scanpy")
+
+N_CLOCK = 160  # steps of each of the four runs of krumsiek11
+N_NEIGHBORS = 10, 15, 20, 30
+SEEDS = 0, 1, 2
+
+
+@pytest.fixture(scope="module")
+def blood():
+    """Real cells, with the graph that scanpy ships with them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a file in an old format
+        return sc.datasets.pbmc68k_reduced()
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """Simulated cells: four runs from one progenitor to four fates, in the order of time."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # names that repeat themselves
+        adata = sc.datasets.krumsiek11()
+    adata.obs_names_make_unique()
+    return adata
+
+
+def neighbors(adata, n_neighbors=15, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sc.pp.neighbors(adata, n_neighbors, **options)
+    return adata
+
+
+def names(adata):
+    return row_numbers(adata.obs_names.to_numpy(str))
+
+
+def sketched(adata, **options):
+    return hs.tl.heatsketch(adata, copy=True, **options)
+
+
+# --- the sketch ----------------------------------------------------------------------------
+
+
+def test_the_graph_of_scanpy_is_used_as_it_is(blood):
+    adata = sketched(blood)
+    model = HeatSketch(metric="precomputed")
+    model.fit(blood.obsp["distances"], row_ids=names(blood))
+    np.testing.assert_array_equal(adata.obsm["X_heatsketch"], model.embedding_)
+    params = adata.uns["heatsketch"]["params"]
+    assert params["power"] == model.power_
+    assert (params["seed"], params["version"]) == (0, heatsketch.__version__)
+    assert params["neighbors_key"] == "neighbors"
+
+
+def test_a_graph_with_a_key_of_its_own_is_found(blood):
+    adata = neighbors(blood.copy(), 9, use_rep="X_pca", key_added="few")
+    hs.tl.heatsketch(adata, 8, neighbors_key="few", key_added="sketch_of_few")
+    expected = HeatSketch(8, metric="precomputed").fit(
+        adata.obsp["few_distances"], row_ids=names(adata)
+    )
+    np.testing.assert_array_equal(adata.obsm["sketch_of_few"], expected.embedding_)
+    assert adata.uns["sketch_of_few"]["params"]["neighbors_key"] == "few"
+
+
+def test_a_dense_graph_is_used_too(runs):
+    adata = neighbors(runs.copy(), 30, use_rep="X", method="gauss", knn=False)
+    assert not sparse.issparse(adata.obsp["distances"])
+    assert sketched(adata).obsm["X_heatsketch"].shape == (640, 64)
+
+
+def test_without_copy_nothing_is_returned_and_with_it_nothing_is_changed(blood):
+    adata = blood.copy()
+    copied = hs.tl.heatsketch(adata, 8, copy=True)
+    assert "X_heatsketch" not in adata.obsm
+    assert "heatsketch" not in adata.uns
+    assert hs.tl.heatsketch(adata, 8) is None
+    np.testing.assert_array_equal(adata.obsm["X_heatsketch"], copied.obsm["X_heatsketch"])
+
+
+@pytest.mark.parametrize("use_rep", ["X", "X_pca"])
+def test_points_may_come_from_any_representation(blood, use_rep):
+    found = sketched(blood, n_comps=8, use_rep=use_rep).obsm["X_heatsketch"]
+    points = blood.X if use_rep == "X" else blood.obsm[use_rep]
+    model = HeatSketch(8).fit(points, row_ids=names(blood))
+    np.testing.assert_array_equal(found, model.embedding_)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix, sparse.csc_matrix])
+def test_backed_and_sparse_cells_are_cells(blood, tmp_path, layout):
+    """One embedding, wherever the numbers are kept, and only the sketch is written."""
+    dense = blood.raw.to_adata()[:, :200].X.toarray()
+    adata = anndata.AnnData(layout(dense), obs=blood.obs[[]])
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    here, copied = (sketched(data, n_comps=8, use_rep="X") for data in (adata, backed))
+    hs.tl.heatsketch(backed, 8, use_rep="X")
+    assert backed.isbacked
+    np.testing.assert_array_equal(here.obsm["X_heatsketch"], backed.obsm["X_heatsketch"])
+    np.testing.assert_array_equal(here.obsm["X_heatsketch"], copied.obsm["X_heatsketch"])
+    assert not copied.isbacked
+    backed.file.close()
+    plain = HeatSketch(8).fit(dense, row_ids=names(blood))
+    scale = np.abs(plain.embedding_).max()
+    np.testing.assert_allclose(here.obsm["X_heatsketch"], plain.embedding_, atol=1e-3 * scale)
+
+
+def test_results_survive_a_file(blood, tmp_path):
+    before = sketched(blood, power=2)
+    adata = hs.tl.heat_pseudotime(sketched(blood[50:].copy(), power=2), 0, copy=True)
+    hs.tl.drift(adata, before)
+    adata.write_h5ad(tmp_path / "results.h5ad")
+    again = anndata.read_h5ad(tmp_path / "results.h5ad")
+    np.testing.assert_array_equal(again.obsm["X_heatsketch"], adata.obsm["X_heatsketch"])
+    for column in ("heat_pseudotime", "heat_pseudotime_low", "heat_pseudotime_high", "drift"):
+        np.testing.assert_array_equal(again.obs[column], adata.obs[column])
+    np.testing.assert_array_equal(again.obs["drift_moved"], adata.obs["drift_moved"])
+    for key in ("heatsketch", "heat_pseudotime"):
+        assert again.uns[key]["params"] == adata.uns[key]["params"]
+    assert set(again.uns["drift"]["went"]) == set(blood.obs_names[:50])
+    hs.tl.drift(again, before, key_added="once_more")  # parameters from a file are comparable
+    np.testing.assert_array_equal(again.obs["once_more"], adata.obs["drift"])
+
+
+def test_seeds_are_numbers_or_generators(blood):
+    first, second = (sketched(blood, n_comps=4, rng=seed) for seed in (0, 1))
+    default = sketched(blood, n_comps=4)
+    drawn = sketched(blood, n_comps=4, rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(first.obsm["X_heatsketch"], default.obsm["X_heatsketch"])
+    assert not np.allclose(first.obsm["X_heatsketch"], second.obsm["X_heatsketch"])
+    expected = int(np.random.default_rng(0).integers(2**31))
+    assert drawn.uns["heatsketch"]["params"]["seed"] == expected
+
+
+# --- pseudotime ----------------------------------------------------------------------------
+
+
+def orders_found(pseudotime):
+    """Rank correlation with the clock: the mean over the runs, and that of all cells together."""
+    clock, times = np.tile(np.arange(N_CLOCK), 4), np.asarray(pseudotime)
+    each = zip(times.reshape(4, -1), clock.reshape(4, -1), strict=True)
+    within = np.mean([spearmanr(*run).statistic for run in each])
+    return {"each run": within, "all runs": spearmanr(times, clock).statistic}
+
+
+def dpt(adata, root):
+    adata.uns["iroot"] = int(root)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if "X_diffmap" not in adata.obsm:
+            sc.tl.diffmap(adata)
+        sc.tl.dpt(adata)
+    return adata.obs["dpt_pseudotime"].to_numpy()
+
+
+def dpt_in_full(adata, root):
+    """Its formula, with every eigenvector of its matrix and none but the first taken out."""
+    walk = sc.Neighbors(adata)
+    walk.compute_transitions()
+    values, vectors = np.linalg.eigh(walk.transitions_sym.toarray())
+    M = vectors[:, :-1] * (values[:-1] / (1 - values[:-1]))
+    return np.linalg.norm(M - M[root], axis=1)
+
+
+# Where scanpy's dpt is better; docs/scanpy.md says so, too. It takes eigenvalues from 0.9994 on for
+# stationary ones, and few neighbours have two of them.
+DPT_IS_BETTER = {(10, "each run"), (10, "all runs"), (15, "all runs")}
+
+
+@pytest.mark.parametrize("n_neighbors", N_NEIGHBORS)
+def test_pseudotime_of_known_runs_against_dpt(runs, n_neighbors):
+    """Both orders, every graph and every seed, and where it loses, it must lose."""
+    adata = neighbors(runs.copy(), n_neighbors, use_rep="X")
+    root = int(adata.uns["iroot"])
+    theirs, in_full = (orders_found(method(adata, root)) for method in (dpt, dpt_in_full))
+    for seed in SEEDS:
+        hs.tl.heat_pseudotime(adata, rng=seed)  # from uns["iroot"]
+        ours = orders_found(adata.obs["heat_pseudotime"])
+        assert ours["each run"] > 0.97
+        for order, found in ours.items():
+            assert found > in_full[order]
+            assert (found < theirs[order]) == ((n_neighbors, order) in DPT_IS_BETTER)
+
+
+def middle_cells(adata):
+    """Return the cell in the middle of each kind."""
+    kinds, points = adata.obs["bulk_labels"].to_numpy(str), adata.obsm["X_pca"]
+    for kind in np.unique(kinds):
+        rows = np.flatnonzero(kinds == kind)
+        middle = np.median(points[rows], axis=0)
+        yield rows[np.argmin(np.linalg.norm(points[rows] - middle, axis=1))], kinds != kind
+
+
+@pytest.mark.parametrize("n_neighbors", N_NEIGHBORS)
+def test_pseudotime_of_blood_puts_the_kind_of_the_root_first(blood, n_neighbors):
+    """No time is known of these cells, only kinds: how often does kin come before others?"""
+    adata = neighbors(blood.copy(), n_neighbors, use_rep="X_pca")
+    roots = list(middle_cells(adata))
+    theirs = np.mean([roc_auc_score(others, dpt(adata, root)) for root, others in roots])
+    for seed in SEEDS:
+        model = HeatSketch(256, metric="precomputed", power=1, random_state=seed)
+        model.set_params(weighting="random_walk")
+        Y = model.fit(adata.obsp["distances"], row_ids=names(adata)).multiscale()
+        times = [np.linalg.norm(Y - Y[root], axis=1) for root, _ in roots]
+        pairs = zip(times, roots, strict=True)
+        assert np.mean([roc_auc_score(others, time) for time, (_, others) in pairs]) >= theirs
+    found = hs.tl.heat_pseudotime(adata, int(roots[0][0]), rng=SEEDS[-1], copy=True)
+    expected = times[0] / times[0].max()
+    np.testing.assert_allclose(found.obs["heat_pseudotime"], expected, rtol=1e-6)
+
+
+def test_pseudotime_has_an_interval_and_a_unit(blood):
+    adata = hs.tl.heat_pseudotime(blood, 5, copy=True)
+    pseudotime = adata.obs["heat_pseudotime"]
+    assert (pseudotime.iloc[5], pseudotime.max()) == (0, 1)
+    apart = np.arange(adata.n_obs) != 5
+    low, high = (adata.obs[f"heat_pseudotime_{end}"] for end in ("low", "high"))
+    assert ((low < pseudotime) & (pseudotime < high))[apart].all()
+
+
+def test_a_root_has_a_name_or_a_position(blood):
+    name = blood.obs_names[5]
+    first, second = (hs.tl.heat_pseudotime(blood, root, copy=True) for root in (name, 5))
+    np.testing.assert_array_equal(first.obs["heat_pseudotime"], second.obs["heat_pseudotime"])
+    assert first.uns["heat_pseudotime"]["params"]["root"] == name
+
+
+def test_pieces_have_no_common_pseudotime():
+    X = np.concatenate([np.arange(30.0), 1000 + np.arange(30.0)])[:, np.newaxis]
+    adata = neighbors(anndata.AnnData(X), 5, use_rep="X")
+    with pytest.warns(UserWarning, match="pieces"), pytest.raises(SpectrumError, match="pieces"):
+        hs.tl.heat_pseudotime(adata, 0)
+
+
+# --- drift ---------------------------------------------------------------------------------
+
+
+def test_cells_are_paired_by_their_names(blood):
+    before = sketched(blood, power=2)
+    order = np.random.default_rng(0).permutation(blood.n_obs)
+    shuffled = sketched(blood[order].copy(), power=2)
+    hs.tl.drift(shuffled, before)
+    assert shuffled.uns["drift"]["relative"] < 1e-12
+    assert not shuffled.obs["drift_moved"].any()
+
+
+def test_drift_names_the_cells_that_moved(blood):
+    before = sketched(blood, use_rep="X_pca", power=2)
+    later = blood[20:].copy()
+    later.obsm["X_pca"][3] = later.obsm["X_pca"][500]
+    after = sketched(later, use_rep="X_pca", power=2)
+    found = hs.tl.drift(after, before, copy=True)
+    assert "drift" not in after.obs
+    assert found.obs["drift_moved"].iloc[3]
+    assert found.obs["drift_moved"].mean() < 0.1
+    assert sorted(found.uns["drift"]["went"]) == sorted(blood.obs_names[:20])
+    back = hs.tl.drift(before, after, copy=True)
+    assert np.isnan(back.obs["drift"].iloc[:20]).all()
+    assert np.isfinite(back.obs["drift"].iloc[20:]).all()
+
+
+# --- refusals ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"neighbors_key": "lost"}, "neighbors_key='lost' is not in adata.uns; run scanpy"),
+        ({"neighbors_key": "torn"}, r"adata.obsp\['gone'\], which is not there"),
+        ({"use_rep": "X_ray"}, r"use_rep='X_ray' is not in adata.obsm; use one of \['X', "),
+        ({"use_rep": "X", "neighbors_key": "neighbors"}, "two sources"),
+        ({"rng": "seven"}, "rng='seven' is no seed"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_refusals_give_a_remedy(blood, options, message):
+    adata = blood.copy()
+    adata.uns["torn"] = {"distances_key": "gone"}
+    with pytest.raises(HeatSketchError, match=message):
+        hs.tl.heatsketch(adata, **options)
+
+
+@pytest.mark.parametrize("root", [None, "nobody", 700, -1, 2.5])
+def test_a_root_that_is_none_is_refused(blood, root):
+    with pytest.raises(HeatSketchError, match=f"root={root!r}"):
+        hs.tl.heat_pseudotime(blood, root)
+
+
+def test_arrays_and_twins_are_refused(blood):
+    with pytest.raises(HeatSketchError, match="adata is of type ndarray, not AnnData"):
+        hs.tl.heatsketch(np.eye(3))
+    twins = blood.copy()
+    twins.obs_names = ["twin", "twin", *blood.obs_names[2:]]
+    with pytest.raises(HeatSketchError, match=r"'twin' more than once.*obs_names_make_unique"):
+        hs.tl.heatsketch(twins)
+
+
+def test_sketches_that_differ_by_an_option_are_not_compared(blood):
+    one, two = sketched(blood, n_comps=8, power=2), sketched(blood, n_comps=8, power=3)
+    with pytest.raises(HeatSketchError, match="power=3 in adata, but 2 in before"):
+        hs.tl.drift(two, one)
+    with pytest.raises(HeatSketchError, match=r"seed=5.*same rng for both"):
+        hs.tl.drift(sketched(blood, n_comps=8, power=2, rng=5), one)
+    with pytest.raises(HeatSketchError, match=r"before\.uns has no 'heatsketch'"):
+        hs.tl.drift(one, blood)
+
+
+def test_without_anndata_the_remedy_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "anndata", None)
+    with pytest.raises(ImportError, match=r'pip install "heatsketch\[scanpy\]"'):
+        hs.tl.heatsketch(None)
+
+
+def test_the_page_runs():
+    page = (Path(__file__).parent.parent / "docs" / "scanpy.md").read_text()
+    names = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scanpy's, of old files and names that repeat themselves
+        for block in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S):
+            exec(block, names)
+    assert names["adata"].obsm["X_heatsketch"].shape == (700, 64)
+    assert names["cells"].obs["heat_pseudotime"].max() == 1
+    assert names["after"].obs["drift_moved"].iloc[3]
