@@ -15,7 +15,8 @@ lint: ## style, types, and who may import whom
 	lint-imports
 
 test: ## tests with coverage, then the examples of the docstrings
-	python -m pytest -n 2 --cov --cov-report=term --cov-fail-under=95 tests
+	python -m pytest -n 2 -m "not untraced" --cov --cov-report=term --cov-fail-under=95 tests
+	python -m pytest -n 2 -m untraced tests
 	python -m pytest --doctest-modules src
 
 nightly: ## what takes too long for every change: more examples, flipped bits, kills by the system

@@ -1,6 +1,7 @@
-"""What every test needs: one thread of BLAS a process, and the same examples on every run."""
+"""What every test needs: one thread of BLAS a process, the same examples on every run, Ctrl-C."""
 
 import os
+import signal
 
 # scikit-learn skips its array-API checks without this, and scipy reads it when imported.
 os.environ["SCIPY_ARRAY_API"] = "1"
@@ -13,6 +14,10 @@ from threadpoolctl import threadpool_limits
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100)
 settings.register_profile("nightly", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile("ci")  # unless pytest is given --hypothesis-profile
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell has its jobs in the background ignore Ctrl-C, and so would all that tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -226,5 +226,4 @@ def refuse_call(monkeypatch, when, number):
 
     monkeypatch.setattr(Path, "open", opened)
     monkeypatch.setattr(room, "_renameat2", failing("renameat2", room._renameat2))
-    monkeypatch.setattr(Path, "write_bytes", failing("write_bytes", Path.write_bytes))
     return refused

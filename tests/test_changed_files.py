@@ -388,6 +388,7 @@ def changed(draw, folder):
     return name, about, arrays
 
 
+@pytest.mark.untraced
 @settings(max_examples=N_CHANGES)
 @given(data=st.data())
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -142,6 +142,7 @@ def test_a_degree_of_about_the_square_root_is_enough(power, tol):
 # --- products ------------------------------------------------------------------------------
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", SLOW)
 @pytest.mark.parametrize(("power", "most"), [(256, 104), (1024, 200), (4096, 410)])
@@ -185,6 +186,7 @@ def test_a_path_costs_hardly_more_than_its_largest_power():
 # --- accuracy ------------------------------------------------------------------------------
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("power", [200, 1024])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -241,6 +243,7 @@ def test_an_operator_of_one_point_or_of_two_has_a_lower_end():
         assert -1 <= lower_end(A) <= max(-1, min(0, linalg.eigvalsh(A @ np.eye(len(K)))[0]))
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("hidden", [0.0, -0.1, -0.15])
 @pytest.mark.parametrize("name", ["two blobs", "fast kNN"])

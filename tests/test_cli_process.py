@@ -146,6 +146,7 @@ def test_the_shell_completes(typed, offered):
     assert offered in done.stdout.split()
 
 
+@pytest.mark.untraced
 def test_many_rows_show_progress_keep_to_their_memory_and_are_those_of_the_api():
     """The million of benchmarks/command_line.py, a thirtieth of it."""
     script = ROOT / "benchmarks" / "command_line.py"

@@ -55,6 +55,7 @@ def squares(A, kind, power, n_columns, seed=SEED):
     return np.concatenate(found, axis=1) / exact[:, np.newaxis] ** 2
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("kind", BLOCKS)
 @pytest.mark.parametrize("n_neighbors", [None, 5])
 @pytest.mark.parametrize("power", [3, 4])

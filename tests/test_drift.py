@@ -144,6 +144,7 @@ def noisy_pair(X, seed, *, swapped, noise=0.05):
     return X + first, X + second
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("points", "swapped"),
     [*((points, False) for points in POINTS), ("dense cloud", True), ("two blobs", True)],

@@ -58,6 +58,7 @@ def run(code, *arguments):
     return [float(number) for number in done.stdout.split()]
 
 
+@pytest.mark.untraced
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux to count")
 class TestMemory:
     def test_four_gibibytes_are_read_in_a_few_mebibytes(self, tmp_path):

@@ -118,9 +118,6 @@ def test_what_is_written_is_read(extension, table, rows_out, rows_in):
             assert repr(whole.labels[name].tolist()) == repr(as_kept(values, extension))
 
 
-# --- others read ours ----------------------------------------
-
-
 @pytest.fixture
 def example(tmp_path):
     rng = np.random.default_rng(0)
@@ -132,6 +129,24 @@ def example(tmp_path):
         return written(tmp_path, extension, (X, ["x", "y", "z"], "who", ids, labels), 20)
 
     return X, ids, labels, write
+
+
+@pytest.mark.parametrize("extension", TABLE_EXTENSIONS)
+def test_labels_can_be_had_without_the_numbers(example, extension):
+    _, _, labels, write = example
+    carried = {} if extension == ".npy" else {"labels": ["kind"]}
+    options = HEADER.get(extension, {}) | EMBEDDING.get(extension, {}) | carried
+    block = open_table(write(extension), columns=(), **options).read()
+    assert block.X.shape == (50, 0)
+    assert not carried or block.labels["kind"].tolist() == labels["kind"].tolist()
+
+
+def test_numbers_in_columns_can_be_left_out(tmp_path):
+    np.save(tmp_path / "x.npy", np.asfortranarray(np.ones((5, 3))))
+    assert open_table(tmp_path / "x.npy", columns=()).read().X.shape == (5, 0)
+
+
+# --- others read ours ----------------------------------------
 
 
 def test_numpy_reads_ours(example):

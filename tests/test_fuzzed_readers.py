@@ -8,10 +8,10 @@ from fuzz_readers import CORPUS, COUNTS, LARGEST, REPORT, damage, read
 
 from heatsketch.exceptions import HeatSketchError
 
-# Of the counts of a night, which are 1.66 million.
-SHARE = float(os.environ.get("HEATSKETCH_FUZZ_SHARE", "0.03"))
+# Of the counts of a night, which are 1.66 million: 100,000 of them.
+SHARE = float(os.environ.get("HEATSKETCH_FUZZ_SHARE", 100_000 / sum(COUNTS.values())))
 FORMER = sorted(CORPUS.iterdir()) if CORPUS.is_dir() else []
-pytestmark = pytest.mark.timeout(3600)
+pytestmark = [pytest.mark.timeout(3600), pytest.mark.untraced]
 
 
 @pytest.fixture(scope="module")

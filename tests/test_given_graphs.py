@@ -19,6 +19,7 @@ TRANSFORMERS = {
 }
 
 
+@pytest.mark.untraced
 def test_pynndescent_is_a_first_step_too():
     """Where it is installed, as for the benchmarks; it compiles for minutes."""
     pynndescent = pytest.importorskip("pynndescent")

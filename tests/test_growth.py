@@ -133,8 +133,19 @@ def test_a_block_too_narrow_is_refused():
     model = HeatSketch(4, n_neighbors=10).fit(cloud(100, 2))
     with pytest.raises(HeatSketchError, match="n_pairs=5"):
         model.diffusion_map(5)
-    with pytest.raises(HeatSketchError, match="n_pairs=2"):
-        ritz_pairs(model.heat_operator_, np.ones((100, 100)), 2)
+    with pytest.raises(HeatSketchError, match="n_pairs=100"):
+        ritz_pairs(model.heat_operator_, np.ones((100, 100)), 100)
+
+
+@pytest.mark.parametrize("n_components", [30, 31, 64])
+def test_a_sketch_may_be_wider_than_it_is_long(n_components):
+    model = HeatSketch(n_components, power=2).fit(cloud(30, 2))
+    found = model.diffusion_map(29)
+    wanted = np.linalg.eigvalsh(dense(model.heat_operator_))[::-1][
+        :20
+    ]  # the stationary zero is among the last
+    np.testing.assert_allclose(found.eigenvalues[:20], wanted, atol=1e-12)
+    assert found.residuals.max() <= 1e-12
 
 
 # --- which diffusion distance --------------------------------------------------------------

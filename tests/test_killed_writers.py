@@ -21,7 +21,7 @@ from heatsketch.files import open_table
 # some minutes for each format.
 STRACE = os.environ.get("HEATSKETCH_STRACE") == "1"
 each_format = pytest.mark.parametrize("extension", TABLES)
-pytestmark = pytest.mark.timeout(3600 if STRACE else 300)
+pytestmark = [pytest.mark.timeout(3600 if STRACE else 300), pytest.mark.untraced]
 
 
 def number_in(path):

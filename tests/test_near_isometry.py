@@ -219,6 +219,7 @@ def test_methods_of_the_catalogue_are_these_maps(kind, letter, seed):
     assert found.get("NISW", ours) < 1.35 * ours + 0.02
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_is_folded_between_the_points_of_the_fit(seed):
     # Of the starts that are best on a sample, one folds the torus of seed 0 in its gaps.

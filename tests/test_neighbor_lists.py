@@ -73,6 +73,7 @@ def test_all_lists_probed_find_all_neighbors(seed, monkeypatch):
     )
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_few_lists_find_most_neighbors(seed):
     X = circle(20_000, seed)

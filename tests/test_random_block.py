@@ -163,6 +163,7 @@ def test_numpy_global_state_is_left_alone():
     np.testing.assert_array_equal(np.random.get_state()[1], before)
 
 
+@pytest.mark.untraced
 def test_a_gaussian_block_costs_at_most_twice_numpys_own():
     shape, rng = (1_000_000, 32), np.random.default_rng(0)
     gaussian_block(10, 32, seed=0, dtype=np.float32)  # compiled before it is timed

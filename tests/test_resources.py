@@ -56,6 +56,7 @@ def measured(n, d, k, n_neighbors, limit=None):
     return json.loads(done.stdout)
 
 
+@pytest.mark.untraced
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize(
     ("n", "d", "k", "n_neighbors"), [(300_000, 8, 32, 15), (150_000, 32, 128, 10)]
@@ -73,6 +74,7 @@ def test_memory_of_all_pairs_is_foretold():
     assert taken / all_pairs_bytes(8000, 4, 16, "float32") == pytest.approx(1, abs=0.25)
 
 
+@pytest.mark.untraced
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("n_neighbors", [None, 15])
 @pytest.mark.parametrize("n", [15_000, 400_000])

@@ -52,6 +52,7 @@ def run(blas, numba, own):
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.untraced
 def test_threads_change_no_bit():
     plain = run(1, "1", 1)
     assert len({tuple(digest) for digest in plain.values()}) == 6

@@ -13,6 +13,8 @@ from registry import circle
 from heatsketch import HeatSketch, LocalEngine, gaussian_block, neighbor_graph, sketch
 from heatsketch.sketch import diffuse
 
+pytestmark = pytest.mark.untraced
+
 
 def seconds(function):
     start = perf_counter()

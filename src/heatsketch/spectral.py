@@ -206,7 +206,7 @@ def ritz_pairs(A: Any, block: Any, n_pairs: int, *, tolerance: float = 1e-6) -> 
     block : array of shape (n, k)
         Left as it is. The more columns beyond ``n_pairs``, the fewer products are needed.
     n_pairs : int
-        At most ``k``.
+        At most ``k``, and at most ``n - 1``.
     tolerance : float, default=1e-6
         Residual that is good enough. In float32 one of 1e-5 is.
 
@@ -227,11 +227,15 @@ def ritz_pairs(A: Any, block: Any, n_pairs: int, *, tolerance: float = 1e-6) -> 
     >>> (ritz_pairs(A, Y, 4).residuals < 1e-6).all()
     np.True_
     """
-    if not 1 <= n_pairs <= block.shape[1] < A.shape[0]:
+    if not 1 <= n_pairs <= min(block.shape[1], A.shape[0] - 1):
         raise HeatSketchError(
             f"n_pairs={n_pairs} eigenvectors cannot be had from a block of {block.shape[1]} "
             f"columns and {A.shape[0]} rows; use fewer pairs, or another n_components."
         )
+    if block.shape[1] >= A.shape[0]:  # it holds all directions, and says nothing of any
+        values, vectors = _dense_eigenpairs(A, n_pairs)
+        residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
+        return RitzPairs(values, vectors * _signs(vectors), residuals)
     tolerance = max(tolerance, 100 * float(np.finfo(A.dtype).eps))
     low, block = lower_end(A), A.deflate(np.ascontiguousarray(block, A.dtype))
     done = steps("eigenvectors", MOST_ROUNDS)

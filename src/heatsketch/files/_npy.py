@@ -103,8 +103,10 @@ class NpyTable(Table):
 
     def _columns(self, file: IO[bytes], start: int, n_rows: int) -> np.ndarray:
         positions = range(self.layout.shape[1]) if self.positions is None else self.positions
-        columns = [self._numbers(file, place * self.n_rows + start, n_rows) for place in positions]
-        return np.stack(columns, axis=1)
+        X = np.empty((n_rows, len(positions)), self.layout.dtype)
+        for column, place in enumerate(positions):
+            X[:, column] = self._numbers(file, place * self.n_rows + start, n_rows)
+        return X
 
     def _numbers(self, file: IO[bytes], first: int, count: int) -> np.ndarray:
         dtype = self.layout.dtype

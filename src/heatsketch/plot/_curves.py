@@ -239,9 +239,10 @@ def drift(found: Drift, *, ax: Any = None) -> Any:
     middle, low, high = found.rows
     rows, moved = np.arange(len(middle)), found.moved
     ax.plot(rows[~moved], middle[~moved], ".", color=GRAY, ms=3, label="as the others")
-    bars = [(middle - low)[moved], (high - middle)[moved]]
-    style = {"fmt": "^", "ms": 6, "color": ORANGE, "elinewidth": 1}
-    ax.errorbar(rows[moved], middle[moved], bars, label="moved more", **style)
+    if moved.any():
+        bars = [(middle - low)[moved], (high - middle)[moved]]
+        style = {"fmt": "^", "ms": 6, "color": ORANGE, "elinewidth": 1}
+        ax.errorbar(rows[moved], middle[moved], bars, label="moved more", **style)
     farthest = np.flatnonzero(moved)[np.argsort(-middle[moved])][:MOST_NAMES]
     for row in farthest:
         place = {"xytext": (5, 4), "textcoords": "offset points", "fontsize": 9}
