@@ -11,19 +11,22 @@ import os
 import re
 import tracemalloc
 import warnings
+from dataclasses import replace
 from functools import partial
 
 import bad_inputs
 import bad_models  # noqa: F401 - which adds its rows to the table
 import bad_parameters
 import bad_points  # noqa: F401
+import dask.array as da
 import numpy as np
 import pytest
-from bad_inputs import CLOUD, DOORS, POINTS, ROWS, Row
+from bad_inputs import CLOUD, DOORS, POINTS, ROWS, Row, fit
+from distributed import Client, LocalCluster
 from points_in_files import as_file
 from typer.testing import CliRunner
 
-from heatsketch import DiffusionMap, HeatSketch
+from heatsketch import DaskEngine, DiffusionMap, HeatSketch
 from heatsketch.cli import app
 from heatsketch.cli._exit_codes import ExitCode
 from heatsketch.exceptions import HeatSketchError, HeatSketchWarning, MemoryBudgetError
@@ -86,6 +89,41 @@ def assert_sound(output: np.ndarray | None, row: Row) -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_bad_input_ends_in_a_typed_error_a_warning_or_a_sound_result(row):
     obey(row)
+
+
+# --- a cluster ----------------------------------------------------------------------------
+
+AT_FIT = {row.name.removeprefix("fit: "): row for row in ROWS if row.name.startswith("fit: ")}
+IN_BLOCKS = [
+    name
+    for name, points in POINTS.items()
+    if type(points.X) is np.ndarray and points.X.ndim == 2 and points.X.dtype.kind in "biuf"
+]
+
+
+@pytest.fixture(scope="module")
+def client():
+    options = {"n_workers": 1, "threads_per_worker": 1, "host": "127.0.0.1", "silence_logs": 50}
+    with (
+        LocalCluster(**options, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster, set_as_default=False) as joined,
+    ):
+        yield joined
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_a_cluster_refuses_it_too(name, client, tmp_path):
+    options = {"n_neighbors": 5, "engine": DaskEngine(client, storage=tmp_path)}
+    obey(replace(AT_FIT[name], call=partial(fit, POINTS[name].X, **options)))
+
+
+@pytest.mark.parametrize("name", IN_BLOCKS)
+def test_a_cluster_refuses_it_in_blocks(name, client, tmp_path):
+    X = da.from_array(POINTS[name].X, chunks=(16, -1))
+    options = {"n_neighbors": 5, "engine": DaskEngine(client, storage=tmp_path)}
+    row = AT_FIT[name]
+    with pytest.raises(row.error, match=row.argument):
+        fit(X, **options)
 
 
 # --- the command line ---------------------------------------------------------------------
