@@ -41,6 +41,7 @@ def shelf(folder):
     (folder / "Größe-点.csv").write_text("\n".join(["who,x,y", *lines]))
     (folder / "points.csv.gz").write_bytes(gzip.compress((folder / "points.csv").read_bytes()))
     (folder / "ragged.csv").write_text("x,y\n1,2\n3\n")
+    (folder / "semicolons.csv").write_text("x;y\n1;2\n3;4\n")
     (folder / "numbers.csv").write_text("1,2\n3,4\n5,6\n")
     (folder / "empty.csv").write_text("")
     (folder / "header.csv").write_text("x,y\n")
@@ -178,7 +179,8 @@ CASES = [
     ),
     Case("missing label", f"{EMBED} -o o.csv --labels sort", 3, "--labels 'sort' is not in it"),
     Case("missing ids", f"{EMBED} -o out.csv --ids whom", 3, "perhaps 'who' is meant"),
-    Case("text column", "embed points.parquet -o out.csv", 3, "'who' does not hold numbers"),
+    Case("text column", "embed points.parquet -o out.csv", 3, "along with --labels who,kind"),
+    Case("semicolons", "embed semicolons.csv -o out.csv", 3, "has ';' where columns have ','"),
     Case("complex", "embed complex.npy -o out.npy", 3, "no real number"),
     Case("pickle", "embed objects.npy -o out.npy", 3, "pickle"),
     Case("three axes", "embed cube.npy -o out.npy", 3, "two axes"),

@@ -1,5 +1,6 @@
 """Files of rows: what goes in comes out, whoever wrote it and whoever reads it."""
 
+import re
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -234,6 +235,24 @@ def test_csv_of_others(tmp_path):
     (tmp_path / "late.csv").write_text("a,b\n" + "1,2\n" * 150 + "1,2x\n")
     with pytest.raises(FileFormatError, match="row 150 of column 'b' is '2x', which is no number"):
         open_table(tmp_path / "late.csv").read()
+
+
+@pytest.mark.parametrize(("name", "other"), [("a.csv", ";"), ("a.csv", r"\t"), ("a.tsv", ",")])
+def test_other_separators_are_named(tmp_path, name, other):
+    mark = "\t" if other == r"\t" else other
+    (tmp_path / name).write_text(f"x{mark}y\n1{mark}2\n")
+    with pytest.raises(FileFormatError, match=rf"has '{re.escape(other)}' where"):
+        open_table(tmp_path / name)
+
+
+def test_all_columns_of_text_are_named_at_once(tmp_path):
+    (tmp_path / "a.csv").write_text("who,kind,x\nann,a,1\n")
+    with pytest.raises(FileFormatError, match=r"labels=\['who', 'kind'\], or use ids='who'"):
+        open_table(tmp_path / "a.csv")
+    names = [f"t{i}" for i in range(20)]
+    (tmp_path / "b.csv").write_text(",".join([*names, "x"]) + "\n" + "a," * 20 + "1\n")
+    with pytest.raises(FileFormatError, match=r"choose others, for instance columns=\['x'\]"):
+        open_table(tmp_path / "b.csv")
 
 
 def test_a_first_line_of_numbers_is_asked_about(tmp_path):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
+from shlex import quote
 
 import typer
 from sklearn.utils._param_validation import InvalidParameterError
@@ -119,6 +120,7 @@ ARGUMENTS = {
     "output": "--output",
 }
 ARGUMENT = re.compile(rf"(?<![\w.-])({'|'.join(ARGUMENTS)})=(?=\S)")
+NAMES = re.compile(r"(--labels|--columns) \[('[^'\\]*'(?:, '[^'\\]*')*)\]")  # plain ones
 
 
 def in_options(message: str) -> str:
@@ -132,4 +134,9 @@ def in_options(message: str) -> str:
     """
     for argument, option in OPTIONS.items():
         message = message.replace(argument, option)
-    return ARGUMENT.sub(lambda found: f"{ARGUMENTS[found[1]]} ", message)
+    message = ARGUMENT.sub(lambda found: f"{ARGUMENTS[found[1]]} ", message)
+    return NAMES.sub(lambda found: f"{found[1]} {_with_commas(found[2])}", message)
+
+
+def _with_commas(names: str) -> str:
+    return quote(",".join(name.strip("'") for name in names.split(", ")))

@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 NUMBERS = "biuf"  # kinds of dtype: bool, int, uint, float
+FEW = 8  # names that go into a message
 LOOKED_AT = 10_000  # names that may be meant: comparing a million takes a minute
 
 
@@ -84,10 +85,10 @@ def find_name(path: Path, name: str, known: Collection[str], argument: str) -> s
         return name
     near = get_close_matches(name, list(islice(known, LOOKED_AT)), n=3, cutoff=0.6)
     by_case = [other for other in known if other.lower() == name.lower()]
-    some = ", ".join(repr(other) for other in list(known)[:8])
+    some = ", ".join(repr(other) for other in list(known)[:FEW])
     meant = " or ".join(repr(other) for other in dict.fromkeys(by_case + near))
     remedy = f"perhaps {meant} is meant" if meant else f"it has {some}"
-    remedy = remedy if len(known) <= 8 or meant else f"{remedy} and {len(known) - 8} more"
+    remedy = remedy if len(known) <= FEW or meant else f"{remedy} and {len(known) - FEW} more"
     raise FileFormatError(path, f"{argument}={name!r} is not in it", remedy)
 
 
@@ -117,17 +118,22 @@ def choose_columns(
         features = tuple(find_name(path, name, names, "columns") for name in wanted.columns)
     else:
         features = tuple(name for name in names if name not in carried_along)
-    for name in features:
-        if name not in numeric:
-            raise FileFormatError(
-                path,
-                f"column {name!r} does not hold numbers",
-                f"carry it along with labels=[{name!r}] or ids={name!r}, or name the columns that "
-                "you want with columns=",
-            )
+    texts = [name for name in features if name not in numeric]
+    if texts:
+        raise _no_numbers(path, texts, [name for name in features if name in numeric])
     if not features and wanted.columns is None:
         raise FileFormatError(path, "it has no column of numbers", "choose some with columns=")
     return features
+
+
+def _no_numbers(path: Path, texts: list[str], others: list[str]) -> FileFormatError:
+    """Say how to do without numbers in some columns: with all of them at once, if they are few."""
+    cause = f"columns {texts[:FEW]} do" if texts[1:] else f"column {texts[0]!r} does"
+    along = f"carry {'them' if texts[1:] else 'it'} along with labels={texts}"
+    remedy = f"{along}, or use ids={texts[0]!r} for names of rows"
+    if len(texts) > FEW:
+        remedy = f"choose others, for instance columns={others[:FEW]}"
+    return FileFormatError(path, f"{cause} not hold numbers", remedy)
 
 
 def _refuse_repeated(path: Path, names: Sequence[str], what: str) -> None:

@@ -59,6 +59,8 @@ def open_csv(path: Path, wanted: Wanted) -> Table:
         for name, values in zip(names, columns, strict=True)
         if all(map(_may_be_number, values))
     }
+    if len(names) == 1 and not numeric and wanted.columns is None:
+        _refuse_other_separator(path, names[0])
     return CsvTable(
         path=path,
         names=choose_columns(path, names, numeric, wanted),
@@ -92,6 +94,18 @@ def _has_header(path: Path, first: list[str], said: bool | None) -> bool:
             "say which with header=True or header=False",
         )
     return said is not False
+
+
+def _refuse_other_separator(path: Path, name: str) -> None:
+    """Refuse a line that is one field here, and was meant to be several."""
+    ours = _delimiter(path)
+    other = next((mark for mark in "\t;,|" if mark != ours and mark in name), None)
+    if other is not None:
+        raise FileFormatError(
+            path,
+            f"its first line, {name[:60]!r}, has {other!r} where columns have {ours!r}",
+            f"write it anew; pandas.read_csv reads it with sep={other!r}",
+        )
 
 
 def _may_be_number(field: str) -> bool:

@@ -34,11 +34,11 @@ def open_parquet(path: Path, wanted: Wanted) -> Table:
     files = _files(path)
     with _opened(files[0]) as first:
         schema = first.schema_arrow
-        n_rows = first.metadata.num_rows
+        n_rows = _n_rows(files[0], first.metadata)
     for other in files[1:]:
         with _opened(other) as file:
             _check_schema(other, file.schema_arrow, files[0], schema)
-            n_rows += file.metadata.num_rows
+            n_rows += _n_rows(other, file.metadata)
     numeric = {field.name: _numpy_dtype(field.type) for field in schema}
     numeric = {name: dtype for name, dtype in numeric.items() if dtype is not None}
     names = choose_columns(path, schema.names, numeric, wanted)
@@ -52,6 +52,18 @@ def open_parquet(path: Path, wanted: Wanted) -> Table:
         wanted=wanted,
         with_gaps=_columns_with_gaps(files, wanted.labels),
     )
+
+
+def _n_rows(path: Path, metadata: Any) -> int:
+    """Return the number of rows, of which a footer tells twice."""
+    groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    if min(groups, default=0) < 0 or sum(groups) != metadata.num_rows:
+        raise FileFormatError(
+            path,
+            f"it counts {metadata.num_rows} rows in all, and {groups[:9]} in its groups",
+            "write it anew; it is damaged",
+        )
+    return sum(groups)
 
 
 def _files(path: Path) -> tuple[Path, ...]:
