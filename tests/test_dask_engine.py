@@ -121,7 +121,7 @@ def manifold(n_points):
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_the_graph_of_the_cluster_is_the_local_one(client, tmp_path, metric):
     X = manifold(50_000)  # enough for lists
-    options = {"power": 2, "n_neighbors": 6, "metric": metric}
+    options = {"power": 2, "n_neighbors": 10, "metric": metric}
     wanted = HeatSketch(4, **options).fit(X)
     assert wanted.neighbors_.lists.tree.n_lists > 100
     engine = DaskEngine(client, storage=tmp_path, rows_per_block=25_000)
