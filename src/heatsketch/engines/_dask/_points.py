@@ -32,8 +32,8 @@ def read_points(cluster: Cluster, X: Any) -> Any:
         X = da.from_array(X, chunks=(_rows(X.shape[1], X.dtype, X.chunks[0]), -1))
     if not isinstance(X, da.Array):
         return X
-    if X.ndim != 2:
-        raise HeatSketchError(f"X has shape {X.shape}; give one row for each point.")
+    if X.ndim != 2 or 0 in X.shape:
+        raise HeatSketchError(f"X has shape {X.shape}; give one row of numbers for each point.")
     if any(np.isnan(size) for size in X.shape):
         X = X.compute_chunk_sizes()
     X = X.rechunk({1: -1})
@@ -52,7 +52,7 @@ def _digest(chunk: np.ndarray) -> str:
 
 def _rows(n_columns: int, dtype: Any, multiple: int = 1) -> int:
     """Return how many rows a task reads, a multiple of what one chunk of a file holds."""
-    rows = CHUNK_BYTES // (n_columns * np.dtype(dtype).itemsize)
+    rows = CHUNK_BYTES // max(1, n_columns * np.dtype(dtype).itemsize)
     return max(multiple, rows // multiple * multiple)
 
 
