@@ -15,7 +15,6 @@ import warnings
 from dataclasses import replace
 from functools import partial
 
-import bad_inputs
 import bad_models  # noqa: F401 - which adds its rows to the table
 import bad_parameters
 import bad_points  # noqa: F401
@@ -40,9 +39,10 @@ def compiled_loops():
     """Compile them once, outside of anybody's ten seconds."""
     for dtype in (np.float32, np.float64):
         for random_matrix in ("gaussian", "rademacher"):
-            model = HeatSketch(4, random_matrix=random_matrix, n_neighbors=9)
-            X = bad_inputs.CLOUD.astype(dtype)
-            model.fit(X).transform(X)
+            for n_neighbors in (9, len(CLOUD)):
+                model = HeatSketch(4, random_matrix=random_matrix, n_neighbors=n_neighbors)
+                X = CLOUD.astype(dtype)
+                model.fit(X).transform(X)
 
 
 def obey(row: Row) -> None:
