@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help install lint test nightly weekly fuzz mutants audit sbom docs visit pictures bench reproduce clean
+.PHONY: help install lint test nightly weekly fuzz mutants audit sbom docs visit pictures bench chaos grid reproduce clean
 
 help: ## list these words
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -63,6 +63,13 @@ pictures: ## draw those of README and docs/distances.md; for the drift see examp
 bench: ## measure against peers and limits, in hours, and write docs/benchmarks
 	python -m pip install --group bench
 	for script in small scaling million products powers limits tiles peers eigenpairs epsilon choices isometry pseudotime command_line report page; do python benchmarks/$$script.py; done
+
+chaos: ## kill workers and drivers of clusters by the dozen, in hours, and write docs/benchmarks
+	python benchmarks/chaos.py
+	python benchmarks/cluster.py
+
+grid: ## the bits of one machine, on clusters of 1, 2 and 4 workers in 1 to 16 blocks
+	python benchmarks/cluster_grid.py
 
 reproduce: ## run the paper's experiments in full, and write docs/reproduction.md
 	heatsketch reproduce --out docs

@@ -4,6 +4,7 @@ import gzip
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 from sklearn.datasets import load_digits, load_sample_image
 
 FASHION = Path("/usr/share/datasets/fashion-mnist")  # apt install dataset-fashion-mnist
@@ -24,6 +25,19 @@ def manifold(n_points, n_features, *, seed=0):
         angles = rng.uniform(0, 2 * np.pi, (len(some), 4))
         some[:] = np.cos(angles @ waves + phases) + 0.1 * rng.standard_normal(some.shape)
     return X
+
+
+def web(n_points, dtype):
+    """Return distances along a closed thread, with some shortcuts across it; no search is needed.
+
+    The diagonal is stored, as zeros.
+    """
+    rng, rows = np.random.default_rng(0), np.arange(n_points)
+    steps = [(rows, 0), (rows, 1), (rows, 2), (rows, 700), (rows[::500], n_points // 2)]
+    starts = np.concatenate([some for some, _ in steps])
+    ends = np.concatenate([(some + step) % n_points for some, step in steps])
+    lengths = np.where(starts == ends, 0, rng.uniform(0.5, 1.5, len(starts)))
+    return sparse.csr_array((lengths.astype(dtype), (starts, ends)), shape=(n_points, n_points))
 
 
 def digits():

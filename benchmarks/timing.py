@@ -36,10 +36,11 @@ def memory(name):
     return next(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024
 
 
-def write(name, results):
+def write(name, results, *, quiet=False):
     """Print results, and keep them where the page of benchmarks shows them."""
     text = json.dumps(results, indent=2)
-    print(text, flush=True)
+    if not quiet:
+        print(text, flush=True)
     (RESULTS / f"{name}.json").write_text(text + "\n")
 
 

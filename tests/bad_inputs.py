@@ -110,8 +110,7 @@ def transform(X_new, X=CLOUD, *, kind=HeatSketch, n_components=4, **parameters):
     return kind(n_components, **parameters).fit(X).transform(X_new)
 
 
-# Whatever is refused at one of them is refused at all. A cluster is one more:
-# "dask": partial(fit, engine=DaskEngine(...)).
+# Whatever is refused at one of them is refused at all, on a cluster, and by the command line.
 DOORS = {"fit": fit, "transform": transform}
 
 

@@ -159,6 +159,8 @@ CASES = [
     Case("confidence", "distances m.heatsketch 0 1 --confidence 95", 2, "between 0 and 1"),
     Case("other model", "distances map.heatsketch 0 1", 2, "holds a DiffusionMap"),
     Case("names alone", "drift m.heatsketch m.heatsketch --names points.csv", 2, "go together"),
+    Case("plan workers", "plan --n 10 --d 4 --workers -1", 2, "--workers"),
+    Case("plan all pairs", "plan --n 10 --d 4 --workers 2 --neighbors all", 2, "like 15"),
     Case("report of a map", "report map.heatsketch -o o.html", 2, "holds a DiffusionMap"),
     Case("colour of what", "report m.heatsketch --color kind -o o.html", 2, "--data"),
     Case("report powers", "report m.heatsketch --powers 1,0 -o o.html", 2, "no whole number of"),

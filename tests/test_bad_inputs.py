@@ -7,23 +7,26 @@ put into files, too, for the command line.
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import tracemalloc
 import warnings
+from dataclasses import replace
 from functools import partial
 
-import bad_inputs
 import bad_models  # noqa: F401 - which adds its rows to the table
 import bad_parameters
 import bad_points  # noqa: F401
+import dask.array as da
 import numpy as np
 import pytest
-from bad_inputs import CLOUD, DOORS, POINTS, ROWS, Row
+from bad_inputs import CLOUD, DOORS, POINTS, ROWS, Row, fit
+from distributed import Client, LocalCluster
 from points_in_files import as_file
 from typer.testing import CliRunner
 
-from heatsketch import DiffusionMap, HeatSketch
+from heatsketch import DaskEngine, DiffusionMap, HeatSketch
 from heatsketch.cli import app
 from heatsketch.cli._exit_codes import ExitCode
 from heatsketch.exceptions import HeatSketchError, HeatSketchWarning, MemoryBudgetError
@@ -36,9 +39,10 @@ def compiled_loops():
     """Compile them once, outside of anybody's ten seconds."""
     for dtype in (np.float32, np.float64):
         for random_matrix in ("gaussian", "rademacher"):
-            model = HeatSketch(4, random_matrix=random_matrix, n_neighbors=9)
-            X = bad_inputs.CLOUD.astype(dtype)
-            model.fit(X).transform(X)
+            for n_neighbors in (9, len(CLOUD)):
+                model = HeatSketch(4, random_matrix=random_matrix, n_neighbors=n_neighbors)
+                X = CLOUD.astype(dtype)
+                model.fit(X).transform(X)
 
 
 def obey(row: Row) -> None:
@@ -86,6 +90,43 @@ def assert_sound(output: np.ndarray | None, row: Row) -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_bad_input_ends_in_a_typed_error_a_warning_or_a_sound_result(row):
     obey(row)
+
+
+# --- a cluster ----------------------------------------------------------------------------
+
+AT_FIT = {row.name.removeprefix("fit: "): row for row in ROWS if row.name.startswith("fit: ")}
+IN_BLOCKS = [
+    name
+    for name, points in POINTS.items()
+    if type(points.X) is np.ndarray and points.X.ndim == 2 and points.X.dtype.kind in "biuf"
+]
+
+
+@pytest.fixture(scope="module")
+def client():
+    options = {"n_workers": 1, "threads_per_worker": 1, "host": "127.0.0.1", "silence_logs": 50}
+    with (
+        LocalCluster(**options, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster, set_as_default=False) as joined,
+    ):
+        joined.run(importlib.import_module, "heatsketch.validation")
+        yield joined
+
+
+# A text names a file there.
+@pytest.mark.parametrize("name", [name for name in POINTS if name != "one string"])
+def test_a_cluster_refuses_it_too(name, client, tmp_path):
+    options = {"n_neighbors": 5, "engine": DaskEngine(client, storage=tmp_path)}
+    obey(replace(AT_FIT[name], call=partial(fit, POINTS[name].X, **options)))
+
+
+@pytest.mark.parametrize("name", IN_BLOCKS)
+def test_a_cluster_refuses_it_in_blocks(name, client, tmp_path):
+    X = da.from_array(POINTS[name].X, chunks=(16, -1))
+    options = {"n_neighbors": 5, "engine": DaskEngine(client, storage=tmp_path)}
+    with pytest.raises(HeatSketchError, match=r"^(X|metric|epsilon)") as caught:
+        fit(X, **options)
+    assert X.size == 0 or type(caught.value) is AT_FIT[name].error
 
 
 # --- the command line ---------------------------------------------------------------------

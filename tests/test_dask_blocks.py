@@ -10,6 +10,7 @@ from registry import SEEDS, affinity, cloud
 from heatsketch import (
     bilipschitz_constant,
     bistochastic_scaling,
+    diffusion_distances,
     exact_diffusion_distances,
     gaussian_affinity,
     gaussian_block,
@@ -105,3 +106,14 @@ def test_affinities_new_rows_and_the_stationary_part_are_lazy_too():
     assert isinstance(part, da.Array)
     rows = heat_rows(K[:10], scaling, A) @ G
     np.testing.assert_allclose(rows.compute(), (A @ G).compute()[:10], rtol=1e-12)
+
+
+def test_distances_of_a_dask_embedding_are_the_distances():
+    Y = cloud(50, 8)
+    pairs = np.array([[0, 49], [7, 7], [49, 3]])
+    for found, wanted in zip(
+        diffusion_distances(da.from_array(Y, chunks=(20, 8)), pairs),
+        diffusion_distances(Y, pairs),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, wanted)

@@ -12,7 +12,7 @@ from heatsketch.distances import (
     exact_diffusion_distances,
 )
 from heatsketch.drift import Drift, drift
-from heatsketch.engines import Engine, LocalEngine
+from heatsketch.engines import DaskEngine, Engine, LocalEngine
 from heatsketch.estimators import DiffusionMap, HeatSketch
 from heatsketch.graph import neighbor_graph
 from heatsketch.heat_operator import HeatOperator, heat_operator
@@ -35,6 +35,7 @@ from heatsketch.storage import load, model_info
 __version__ = "0.1.0"
 
 __all__ = [
+    "DaskEngine",
     "DiffusionCoordinates",
     "DiffusionMap",
     "DiffusionNeighbors",

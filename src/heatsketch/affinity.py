@@ -26,6 +26,7 @@ from scipy import sparse
 
 from heatsketch.distance_tiles import DistanceTiles
 from heatsketch.exceptions import HeatSketchError
+from heatsketch.row_blocks import RowBlocks, ones_for
 from heatsketch.row_chunks import by_chunks, multiply_vector
 from heatsketch.threads import in_threads
 
@@ -65,6 +66,8 @@ def gaussian_affinity(d2: Any, *, epsilon: float) -> Any:
     array([[1.   , 0.135],
            [0.135, 1.   ]])
     """
+    if isinstance(d2, RowBlocks):
+        return d2.map_blocks(partial(gaussian_affinity, epsilon=epsilon))
     if sparse.issparse(d2):
         K = copy(d2)  # which shares the indices
         K.data = np.empty(d2.data.shape, np.result_type(d2.dtype, 1.0))
@@ -169,7 +172,7 @@ def local_scales(d2: Any, *, least: float = 0.0) -> np.ndarray:
     """
     scales = np.sqrt(_neighbor_squares(d2).astype(np.float64))
     # Where all are copies of each other, any scale will do.
-    least = least or float(scales[scales > 0].min(initial=np.inf))
+    least = least or float(np.where(scales > 0, scales, np.inf).min())
     return np.maximum(scales, least if least < np.inf else 1.0)
 
 
@@ -194,6 +197,8 @@ def locally_scaled(d2: Any, rows: np.ndarray, columns: np.ndarray) -> Any:
     >>> locally_scaled(np.array([[8.0]]), np.array([2.0]), np.array([4.0]))
     array([[1.]])
     """
+    if isinstance(d2, RowBlocks):
+        return d2.scaled(1 / rows, 1 / columns)
     if isinstance(d2, DistanceTiles):
         return replace(d2, scales=(1 / rows).astype(d2.dtype))
     if not sparse.issparse(d2):
@@ -211,6 +216,8 @@ def locally_scaled(d2: Any, rows: np.ndarray, columns: np.ndarray) -> Any:
 
 def _neighbor_squares(d2: Any) -> np.ndarray:
     """Return the seventh smallest entry above zero of each row, or the last; 0 if there is none."""
+    if isinstance(d2, RowBlocks):
+        return d2.map_rows(_neighbor_squares)
     if sparse.issparse(d2):
         from heatsketch.compiled import products
 
@@ -242,5 +249,10 @@ def lonely_fraction(K: Any) -> float:
     >>> lonely_fraction(np.array([[1.0, 1e-9, 1e-9], [1e-9, 1.0, 0.5], [1e-9, 0.5, 1.0]]))
     0.3333333333333333
     """
-    sums = multiply_vector(K, np.ones(K.shape[1]))
-    return float(np.mean(1 - K.diagonal() / sums < 1e-6))
+    sums = multiply_vector(K, ones_for(K))
+    diagonal = K.map_rows(_diagonal) if isinstance(K, RowBlocks) else K.diagonal()
+    return float(np.mean(1 - diagonal / sums < 1e-6))
+
+
+def _diagonal(block: sparse.csr_array) -> np.ndarray:
+    return block.diagonal()

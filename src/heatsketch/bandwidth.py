@@ -19,6 +19,7 @@ from scipy import sparse
 
 from heatsketch.exceptions import DegenerateKernelError, HeatSketchError, MissingValueError
 from heatsketch.metrics import refuse_zero_rows, squared_distances_to
+from heatsketch.row_blocks import is_lazy
 from heatsketch.threads import in_threads
 
 __all__ = ["EpsilonEstimate", "estimate_epsilon", "sampled_squares"]
@@ -154,13 +155,13 @@ def sampled_squares(X: Any, *, metric: Any, lots: np.ndarray) -> Any:
     array([[0., 4.],
            [4., 0.]])
     """
-    X = _rows(X)
+    X = X if is_lazy(X) else _rows(X)
     X = X if X.dtype.kind == "f" else X.astype(np.float64)
     n_columns = min(X.shape[0], EPSILON_POINTS)
-    drawn = X[_smallest(lots, min(EPSILON_ROWS, EPSILON_ENTRIES // n_columns))]
+    drawn = _rows(X[_smallest(lots, min(EPSILON_ROWS, EPSILON_ENTRIES // n_columns))])
     if metric == "precomputed":
         return drawn.power(2) if sparse.issparse(drawn) else np.square(drawn)
-    points = X if n_columns == X.shape[0] else X[_smallest(lots, n_columns)]
+    points = _rows(X if n_columns == X.shape[0] else X[_smallest(lots, n_columns)])
     squares = squared_distances_to(points, metric)
     d2 = np.empty((drawn.shape[0], n_columns), X.dtype)
     step = max(1, CHUNK_ENTRIES // n_columns)

@@ -11,11 +11,14 @@ rounding is not.
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
+
+from heatsketch.row_blocks import from_each_block, from_each_piece, normal_vector
 
 __all__ = [
     "Interval",
@@ -141,15 +144,13 @@ def lower_end(A: Any) -> float:
     The shorter the interval, the shorter the sums. These are a few steps of Lanczos on one
     column; the least eigenvalue may hide from it, but not from a sum, whose vectors then grow.
     """
-    if not isinstance(A.stationary, np.ndarray):
-        return -1.0
-    current = np.random.default_rng(0).standard_normal(A.shape[0]).astype(A.dtype)
-    current /= np.linalg.norm(current)
+    current = normal_vector(A.stationary)
+    current = current / float(np.linalg.norm(current))
     previous, diagonal, side = np.zeros_like(current), [], [0.0]
     for _ in range(min(LANCZOS_STEPS, A.shape[0])):
         following = A @ current - side[-1] * previous
         diagonal.append(float(current @ following))
-        following -= diagonal[-1] * current
+        following = following - diagonal[-1] * current
         side.append(float(np.linalg.norm(following)))
         if side[-1] < 1e-3:
             break
@@ -182,13 +183,19 @@ def machine_epsilon(dtype: Any) -> float:
 
 def frobenius_norm(block: Any) -> float:
     """Frobenius norm, computed now; scaled, since float32 has no squares of 1e-28."""
-    largest = max(float(np.max(block)), -float(np.min(block)))
+    largest = max(from_each_block(_largest, block))
     if not largest > 0:
         return 0.0
     # By pieces, so that there is never a second block.
-    rows = 4096 if isinstance(block, np.ndarray) else len(block)
-    pieces = (block[start : start + rows] for start in range(0, len(block), rows))
-    return largest * math.sqrt(sum(float(np.sum((piece / largest) ** 2)) for piece in pieces))
+    return largest * math.sqrt(sum(from_each_piece(partial(_sum_of_squares, unit=largest), block)))
+
+
+def _largest(block: np.ndarray) -> float:
+    return max(float(np.max(block)), -float(np.min(block)))
+
+
+def _sum_of_squares(piece: np.ndarray, unit: float) -> float:
+    return float(np.sum((piece / unit) ** 2))
 
 
 def ratio(length: float, other: float) -> float:

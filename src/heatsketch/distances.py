@@ -14,6 +14,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from heatsketch.confidence import DistanceEstimate, distance_estimate, order_confidence
 from heatsketch.exceptions import HeatSketchError
+from heatsketch.row_blocks import is_lazy
 
 __all__ = [
     "DiffusionNeighbors",
@@ -99,7 +100,11 @@ def diffusion_distances(
     >>> bool(((low < exact) & (exact < high)).all())
     True
     """
-    Y, pairs = np.asarray(Y), _pairs(pairs, len(Y))
+    pairs = _pairs(pairs, len(Y))
+    if is_lazy(Y):  # bring only the rows that are asked for
+        rows, places = np.unique(pairs, return_inverse=True)
+        Y, pairs = Y[rows], places.reshape(pairs.shape)
+    Y = np.asarray(Y)
     share = len(pairs) if simultaneous and len(pairs) else 1
     sure = 1 - (1 - confidence) / share
     apart = Y[pairs[:, 0]] - Y[pairs[:, 1]]

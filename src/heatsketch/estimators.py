@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 from copy import copy
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -16,12 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 from heatsketch.confidence import DistanceEstimate
 from heatsketch.distances import DiffusionNeighbors, diffusion_distances, diffusion_neighbors
 from heatsketch.drift import Drift, drift
+from heatsketch.engines import resolve_engine
 from heatsketch.exceptions import HeatSketchError, SpectrumError
 from heatsketch.heat_embedding import HeatEmbedding
 from heatsketch.heat_operator import HeatOperator
 from heatsketch.heat_trace import FEWEST_COLUMNS, diffuse_until
 from heatsketch.multiscale import multiscale_sketch
 from heatsketch.random_block import gaussian_block, rademacher_block
+from heatsketch.row_blocks import is_lazy, over_rows
 from heatsketch.sketch import diffuse, diffuse_path
 from heatsketch.spectral import (
     DiffusionCoordinates,
@@ -212,7 +215,8 @@ class HeatSketch(HeatEmbedding):
             )
         grown = copy(self)  # so that an interrupt leaves no mixture
         grown.n_components, grown.power = n_components, self.power_
-        grown._embed(A)
+        with resolve_engine(self.engine).working() as engine:
+            grown._embed(A, engine)
         self.__dict__.update(vars(grown), power=self.power)
         return self
 
@@ -363,7 +367,7 @@ class HeatSketch(HeatEmbedding):
         if not hasattr(self, "seed_"):  # which a sketch that grows has
             self.seed_ = _seed(self.random_state)
         G = self._block(A, self.n_components)
-        self.stationary_coefficients_ = A.stationary_coefficients(G)
+        self.stationary_coefficients_ = np.asarray(A.stationary_coefficients(G))
         if self.power == "auto":
             before_last = self._until_few_directions(A, G)
         else:
@@ -388,7 +392,8 @@ class HeatSketch(HeatEmbedding):
         return super()._finish(last, A)
 
     def _block(self, A: HeatOperator, k: int) -> np.ndarray:
-        return BLOCKS[self.random_matrix](self.row_ids_, k, seed=self.seed_, dtype=A.dtype)
+        options: dict[str, Any] = {"n_columns": k, "seed": self.seed_, "dtype": A.dtype}
+        return over_rows(partial(BLOCKS[self.random_matrix], **options), self.row_ids_, k)
 
     def _operator_and_block(self, task: str) -> tuple[HeatOperator, np.ndarray]:
         A = self._training_operator(task)
@@ -464,6 +469,10 @@ class DiffusionMap(HeatEmbedding):
         self.engine = engine
 
     def _before_last(self, A: HeatOperator) -> np.ndarray:
+        if is_lazy(A.stationary):
+            raise HeatSketchError(
+                f"engine={self.engine!r} keeps no eigenvectors; use HeatSketch, or engine='local'."
+            )
         self.eigenvalues_, vectors = leading_eigenpairs(A, self.n_components)
         eigenvalue_powers(self.eigenvalues_, self.power)  # a refusal names the power as given
         # One power is left for the last product, since A v = lambda v.

@@ -44,6 +44,7 @@ from heatsketch.metrics import (
 )
 from heatsketch.neighbor_lists import ListTree, NeighborLists, grow_tree, index_dtype
 from heatsketch.plain_state import from_plain, plain
+from heatsketch.row_blocks import RowBlocks
 from heatsketch.threads import in_threads
 
 __all__ = [
@@ -299,6 +300,8 @@ def count_components(K: Any) -> int:
     2
     """
     eps = np.finfo(K.dtype if K.dtype.kind == "f" else np.float64).eps
+    if isinstance(K, RowBlocks):
+        return K.count_pieces(eps)
     if sparse.issparse(K):
         from heatsketch.compiled import components  # numba is loaded when first needed
 

@@ -8,9 +8,11 @@ of ``A`` of its own, and is embedded by the same product. The estimators differ 
 
 from __future__ import annotations
 
+import reprlib
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -46,6 +48,7 @@ from heatsketch.graph import METRICS, count_components
 from heatsketch.heat_operator import HeatOperator, heat_operator, heat_rows
 from heatsketch.normalization import SCALINGS
 from heatsketch.random_block import gaussian_block
+from heatsketch.row_blocks import is_lazy
 from heatsketch.saved_models import SaveMixin
 from heatsketch.validation import (
     check_affinities,
@@ -64,6 +67,15 @@ __all__ = ["ALL_PAIRS_UP_TO", "HeatEmbedding"]
 
 TRANSFORM_ENTRIES = 16_000_000  # affinities of new points held at a time
 ALL_PAIRS_UP_TO = 5000  # points, unless told otherwise
+
+
+class _Trained(NamedTuple):
+    """What new points are embedded with."""
+
+    scaling: Any
+    operator: Any
+    before_last: Any
+    scales: Any
 
 
 class HeatEmbedding(
@@ -119,21 +131,32 @@ class HeatEmbedding(
 
     def _fit(self, X: Any, row_ids: Any) -> HeatEmbedding:
         self._forget()
-        X = self._check(X, reset=True)
-        rows = check_row_ids(row_ids, X.shape[0])
-        K = self._training_affinity(X, rows)
+        with resolve_engine(self.engine).working() as engine:
+            self._fit_by(engine, X, row_ids)
+            engine.finish(self.scaling_.current)
+        return self
+
+    def _fit_by(self, engine: Engine, X: Any, row_ids: Any) -> None:
+        X = self._check(engine.read(X), reset=True)
+        rows = None if is_lazy(X) else check_row_ids(row_ids, X.shape[0])
+        if rows is None and row_ids is not None:
+            raise HeatSketchError(
+                f"row_ids={reprlib.repr(row_ids)} is not for an X that is read from storage, whose "
+                "rows are numbered from 0; leave it out, or put the rows in the order of their ids."
+            )
+        K = self._training_affinity(engine, X, rows)
         del X  # the neighbours have it, in their order
-        self.row_ids_ = rows[self.order_]
+        self.row_ids_ = self.order_ if rows is None else engine.hold(rows[self.order_])
         warn_about_lonely_points(K, self._named_epsilon)
         self.n_connected_components_ = count_components(K)
         warn_about_pieces(self.n_connected_components_)
-        self.scaling_ = SCALINGS[self.normalization](K)
+        scaling = SCALINGS[self.normalization](K)
+        self.scaling_ = replace(scaling, previous=engine.keep(scaling.previous))
         A = heat_operator(K, self.scaling_)
         del K  # which a heat operator may have no use for
-        self.stationary_length_ = A.stationary.dtype.type(np.linalg.norm(A.stationary))
-        self._embed(A)
+        self.stationary_length_ = A.stationary.dtype.type(np.sqrt(A.squared_length))
+        self._embed(A, engine)
         self.heat_operator_ = self._remembering_points(A)
-        return self
 
     def _remembering_points(self, A: HeatOperator) -> HeatOperator:
         # Of another engine we do not know how it came to its distances.
@@ -142,12 +165,13 @@ class HeatEmbedding(
         scales = self.epsilon_ if self.epsilon == "local" else None
         return remembering_points(A, self.neighbors_, scales=scales, bandwidth=self._bandwidth)
 
-    def _embed(self, A: HeatOperator) -> None:
-        self.before_last_ = self._before_last(A)
+    def _embed(self, A: HeatOperator, engine: Engine) -> None:
+        self.before_last_ = engine.keep(self._before_last(A))
         last = A @ self.before_last_
         power: Any = getattr(self, "power_", self.power)
         warn_about_decay(A, self.before_last_, last, power=power, epsilon=self._named_epsilon)
-        self.embedding_ = self._in_given_order(self._finish(last, A))
+        given = engine.in_given_order(self._finish(last, A), self.order_)
+        self.embedding_ = engine.keep(given)
 
     def _weighted(self, block: np.ndarray, A: HeatOperator) -> np.ndarray:
         """Weigh rows as the distance asked for does, in place."""
@@ -155,11 +179,9 @@ class HeatEmbedding(
             block *= (self.stationary_length_ / A.stationary)[:, np.newaxis]
         return block
 
-    def _in_given_order(self, block: np.ndarray) -> np.ndarray:
+    def _in_given_order(self, block: Any) -> Any:
         """Return the rows of a block, which are in the order of ``A``, in the order of ``X``."""
-        given = np.empty_like(block)
-        given[self.order_] = block
-        return given
+        return resolve_engine(self.engine).in_given_order(block, self.order_)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
         """Embed the points of ``X`` and return the embedding.
@@ -215,9 +237,29 @@ class HeatEmbedding(
         return max(1, TRANSFORM_ENTRIES // (100 if lists else len(self.before_last_)))
 
     def _transform_batch(self, X: Any, first_row: int) -> np.ndarray:
-        K = self._affinity_to_training(X, first_row)
-        A = heat_rows(K, self.scaling_, self.heat_operator_)
-        return self._finish(A @ self.before_last_, A)
+        rows = X if self.affinity == "precomputed" else self.neighbors_.distances_to(X)
+        rows, trained = self._trained(rows)
+        K = rows
+        if self.affinity != "precomputed":
+            K = self._affinity_to_training(rows, trained.scales, first_row)
+        A = heat_rows(K, trained.scaling, trained.operator)
+        return self._finish(A @ trained.before_last, A)
+
+    def _trained(self, rows: Any) -> tuple[Any, _Trained]:
+        """Return what new rows are multiplied with, all of it in memory."""
+        scales = self.epsilon_ if self.epsilon == "local" else None
+        trained = _Trained(self.scaling_, self.heat_operator_, self.before_last_, scales)
+        if isinstance(self.before_last_, np.ndarray):
+            return rows, trained
+        # It is far away: bring what these rows need. Their entries stay in the order they have.
+        columns, places = np.unique(rows.indices, return_inverse=True)
+        shape = rows.shape[0], len(columns)
+        return sparse.csr_array((rows.data, places, rows.indptr), shape=shape), _Trained(
+            trained.scaling.at(columns),
+            trained.operator.at(columns),
+            np.asarray(trained.before_last[columns]),
+            None if scales is None else np.asarray(scales[columns]),
+        )
 
     def _forget(self) -> None:
         """Drop an earlier fit, so that one that fails or is interrupted leaves no mixture."""
@@ -257,27 +299,28 @@ class HeatEmbedding(
         if reset and not sparse.issparse(X):
             check_symmetric(X, name="metric='precomputed'")
 
-    def _training_affinity(self, X: Any, rows: np.ndarray) -> Any:
+    def _training_affinity(self, engine: Engine, X: Any, rows: Any) -> Any:
         self.epsilon_: Any = None
-        self.order_ = np.arange(X.shape[0])
+        self.order_: Any = None if rows is None else np.arange(X.shape[0])
         if self.affinity == "precomputed":
             warn_about_zero_diagonal(X)
-            return X
-        if self.metric != "precomputed" and (np.diff(rows) < 0).any():
+            return engine.hold(X)
+        if rows is not None and self.metric != "precomputed" and (np.diff(rows) < 0).any():
             # Who is near whom must not depend on the order in which the rows came.
             self.order_ = np.argsort(rows)
             X, rows = X[self.order_], rows[self.order_]
-        self.neighbors_, d2 = resolve_engine(self.engine).neighbors(
+        self.neighbors_, d2 = engine.neighbors(
             X,
             metric=self.metric,
             n_neighbors=self._n_neighbors(X),
             n_columns=self.n_components,
         )
-        self.order_ = self.order_[self.neighbors_.order]
+        found = self.neighbors_.order
+        self.order_ = found if self.order_ is None else self.order_[np.asarray(found)]
         d2 = self._in_units(d2, X, rows)
         return gaussian_affinity(d2, epsilon=self._bandwidth)
 
-    def _in_units(self, d2: Any, X: Any, rows: np.ndarray) -> Any:
+    def _in_units(self, d2: Any, X: Any, rows: Any) -> Any:
         """Choose the bandwidth, and return squared distances that it is the bandwidth of."""
         if self.epsilon == "local":
             self.epsilon_ = local_scales(d2)
@@ -285,7 +328,7 @@ class HeatEmbedding(
         if self.epsilon == "auto":
             # A graph cut to near neighbours has lost the far ones, without which the kernel sum
             # levels off too early. The points are drawn by their ids: their order does not matter.
-            lots = gaussian_block(rows, 1, seed=0)[:, 0]
+            lots = gaussian_block(X.shape[0] if rows is None else rows, 1, seed=0)[:, 0]
             squares = sampled_squares(X, metric=self.metric, lots=lots)
             self.epsilon_estimate_ = estimate_epsilon(squares)
             self.epsilon_ = self.epsilon_estimate_.epsilon
@@ -300,19 +343,17 @@ class HeatEmbedding(
 
     @property
     def _named_epsilon(self) -> Any:
-        return "'local'" if isinstance(self.epsilon_, np.ndarray) else self.epsilon_
+        return "'local'" if self.epsilon == "local" and self.epsilon_ is not None else self.epsilon_
 
     def _n_neighbors(self, X: Any) -> int | None:
         few = self.metric == "precomputed" or X.shape[0] <= ALL_PAIRS_UP_TO
         automatic = None if few else 15
         return automatic if self.n_neighbors == "auto" else self.n_neighbors
 
-    def _affinity_to_training(self, X: Any, first_row: int) -> Any:
-        if self.affinity == "precomputed":
-            return X
-        d2 = self.neighbors_.distances_to(X)
-        if self.epsilon == "local":
-            d2 = locally_scaled(d2, local_scales(d2, least=self.epsilon_.min()), self.epsilon_)
+    def _affinity_to_training(self, d2: Any, scales: Any, first_row: int) -> Any:
+        if scales is not None:
+            least = float(self.epsilon_.min())
+            d2 = locally_scaled(d2, local_scales(d2, least=least), scales)
         units = {"bandwidth": self._bandwidth, "epsilon": self._named_epsilon}
         warn_about_far_points(nearest_squares(d2), **units, first_row=first_row)
         return gaussian_affinity_rows(d2, epsilon=self._bandwidth)

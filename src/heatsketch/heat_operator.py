@@ -19,9 +19,18 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch.plain_state import from_plain, plain
+from heatsketch.row_blocks import RowBlocks
 from heatsketch.row_chunks import by_chunks, is_compiled
 
-__all__ = ["HeatOperator", "Scaled", "SupportsMatmul", "heat_operator", "heat_rows"]
+__all__ = [
+    "HeatOperator",
+    "Scaled",
+    "SupportsMatmul",
+    "chunk_sums",
+    "heat_operator",
+    "heat_rows",
+    "stationary_ratio",
+]
 
 
 class SupportsMatmul(Protocol):
@@ -132,9 +141,10 @@ class HeatOperator:
     def stationary_coefficients(self, block: Any) -> Any:
         """Return how much of the stationary direction each column of a block holds."""
         if not (isinstance(block, np.ndarray) and isinstance(self.stationary, np.ndarray)):
-            return (self.stationary @ block) / self._squared_length
+            return (self.stationary @ block) / self.squared_length
         # BLAS would do, but for bits that depend on the number of threads.
-        return self._coefficients(_chunk_sums(self.stationary, block), block.dtype)
+        sums = chunk_sums(self.stationary, block)
+        return stationary_ratio(sums, self.squared_length, block.dtype)
 
     def stationary_part(self, coefficients: Any) -> Any:
         """Return the block that consists of the stationary direction alone."""
@@ -210,10 +220,9 @@ class HeatOperator:
         if isinstance(block, np.ndarray):
             block = np.ascontiguousarray(block)  # so that no bit depends on its layout
         if self._is_compiled_for(block):
-            sums = _room_for_sums(block, block.dtype)
             recurrence = {"factors": factors, "out": out, "totals": totals, "terms": terms}
-            y = self._compiled_step(block, coefficients, sums, **recurrence)
-            return y, self._coefficients(sums, y.dtype)
+            y, sums = self.step_of_rows(block, coefficients, **recurrence)
+            return y, stationary_ratio(sums, self.squared_length, y.dtype)
         a, b, g = factors
         y = self.matrix @ (block - self.stationary_part(coefficients))
         y = a * y if a != 1 else y
@@ -223,6 +232,14 @@ class HeatOperator:
             if term:
                 totals[place] = _computed(totals[place] + term * y)
         return y, self.stationary_coefficients(y)
+
+    def step_of_rows(self, block: Any, coefficients: Any, **recurrence: Any) -> tuple[Any, Any]:
+        """Take the step of :meth:`step` in rows of a CSR matrix that need not be all rows.
+
+        Returns the rows of ``y``, and their ``v @ y`` over each chunk.
+        """
+        sums = _room_for_sums((self.shape[0], block.shape[1]), block.dtype)
+        return self._compiled_step(block, coefficients, sums, **recurrence), sums
 
     def _is_compiled_for(self, block: Any) -> bool:
         return (
@@ -257,17 +274,13 @@ class HeatOperator:
         by_chunks(partial(products.heat_step, *arrays, *recurrence), shape[0])
         return out
 
-    def _coefficients(self, sums: np.ndarray, dtype: Any) -> np.ndarray:
-        """Return coefficients from the sums over chunks, added one after another."""
-        total = np.cumsum(sums, axis=0, dtype=np.float64)[-1]
-        return (total / self._squared_length).astype(dtype)
-
     @cached_property
-    def _squared_length(self) -> Any:
+    def squared_length(self) -> Any:
+        """The squared length of the stationary direction."""
         v = self.stationary
         if not isinstance(v, np.ndarray):
             return v @ v
-        return np.cumsum(_chunk_sums(v, v[:, np.newaxis]), dtype=np.float64)[-1]
+        return stationary_ratio(chunk_sums(v, v[:, np.newaxis]), 1.0, np.float64)[0]
 
 
 def heat_operator(K: Any, scaling: Any) -> HeatOperator:
@@ -333,6 +346,8 @@ def _scaled(K: Any, left: Any, right: Any, stationary: Any) -> HeatOperator:
     """Multiply the float64 weights into the values, or round them to go around the products."""
     dtype = K.dtype if K.dtype.kind == "f" else np.float64
     stationary = stationary.astype(dtype)
+    if isinstance(K, RowBlocks):
+        return K.heat_operator(right, stationary)
     if not is_compiled(K):
         return HeatOperator(Scaled(K, left.astype(dtype), right.astype(dtype)), right, stationary)
     from heatsketch.compiled import products
@@ -345,20 +360,43 @@ def _scaled(K: Any, left: Any, right: Any, stationary: Any) -> HeatOperator:
     return HeatOperator(matrix, right, stationary)
 
 
-def _chunk_sums(v: np.ndarray, block: np.ndarray) -> np.ndarray:
-    """Return ``v @ block`` over each chunk of rows, in float64."""
+def stationary_ratio(sums: np.ndarray, squared_length: float, dtype: Any) -> np.ndarray:
+    """Return coefficients from the sums over chunks, added one after another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.heat_operator import stationary_ratio
+    >>> stationary_ratio(np.array([[1.0, 2.0], [3.0, 4.0]]), 2.0, np.float64)
+    array([2., 3.])
+    """
+    total = np.cumsum(sums, axis=0, dtype=np.float64)[-1]
+    return (total / squared_length).astype(dtype)
+
+
+def chunk_sums(v: np.ndarray, block: np.ndarray) -> np.ndarray:
+    """Return ``v @ block`` over each chunk of rows, in float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.heat_operator import chunk_sums
+    >>> chunk_sums(np.ones(1030), np.ones((1030, 1)))
+    array([[1024.],
+           [   6.]])
+    """
     from heatsketch.compiled import products
 
-    sums = _room_for_sums(block, np.float64)
+    sums = _room_for_sums(block.shape, np.float64)
     arrays = v, np.ascontiguousarray(block), sums
     by_chunks(partial(products.stationary_sums, *arrays), len(block))
     return sums
 
 
-def _room_for_sums(block: np.ndarray, dtype: Any) -> np.ndarray:
+def _room_for_sums(shape: tuple[int, int], dtype: Any) -> np.ndarray:
     from heatsketch.compiled import products
 
-    sums = _aligned((-(-len(block) // products.CHUNK), block.shape[1]), np.dtype(dtype))
+    sums = _aligned((-(-shape[0] // products.CHUNK), shape[1]), np.dtype(dtype))
     sums[:] = 0
     return sums
 

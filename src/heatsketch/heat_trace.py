@@ -25,11 +25,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch.progress import steps
-from heatsketch.threads import in_threads
+from heatsketch.row_blocks import from_each_block, of_pieces
 
 __all__ = ["FEWEST_COLUMNS", "HeatTrace", "diffuse_until", "heat_trace", "trace_of_block"]
 
-ROWS_AT_A_TIME = 4096
 GRAM_COLUMNS = 64  # whose products are looked at
 FEWEST_COLUMNS = 16  # that tell the number of directions
 
@@ -160,7 +159,7 @@ def trace_of_block(block: Any) -> tuple[float, float, float]:
     (True, True)
     """
     n_columns = block.shape[1]
-    lengths, products = _squared_lengths(block), _products(block[:, :GRAM_COLUMNS])
+    lengths, products = _squared_lengths_and_products(block)
     trace = lengths.mean()
     if n_columns < 2:
         return trace, math.inf, math.inf  # which one column does not tell
@@ -170,20 +169,21 @@ def trace_of_block(block: Any) -> tuple[float, float, float]:
     return trace, error, trace**2 / doubled if doubled > 0 else 0.0
 
 
-def _squared_lengths(block: Any) -> np.ndarray:
-    if not isinstance(block, np.ndarray):
-        return np.asarray(np.sum(block * block, axis=0))
-    return _sum_of_pieces(block, lambda piece: np.einsum("ij,ij->j", piece, piece))
+def _squared_lengths_and_products(block: Any) -> list[np.ndarray]:
+    """Return those of all columns, and of some columns with each other."""
+    return _sums(from_each_block(_look_at_block, block))
 
 
-def _products(block: Any) -> np.ndarray:
-    if not isinstance(block, np.ndarray):
-        return np.asarray(block.T @ block)
-    return _sum_of_pieces(block, lambda piece: piece.T @ piece)
+def _look_at_block(block: np.ndarray) -> list[np.ndarray]:
+    return _sums(of_pieces(_look_at_piece, block))
 
 
-def _sum_of_pieces(block: np.ndarray, function: Any) -> np.ndarray:
-    """Add up a function of pieces of rows, in a fixed order."""
-    starts = range(0, len(block), ROWS_AT_A_TIME)
-    pieces = in_threads(lambda i: function(block[i : i + ROWS_AT_A_TIME]), starts)
-    return np.asarray(np.sum(pieces, axis=0, dtype=np.float64))
+def _sums(found: list[Any]) -> list[np.ndarray]:
+    """Add up in a fixed order."""
+    sums = (np.sum(parts, axis=0, dtype=np.float64) for parts in zip(*found, strict=True))
+    return [np.asarray(total) for total in sums]
+
+
+def _look_at_piece(piece: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    some = piece[:, :GRAM_COLUMNS]
+    return np.einsum("ij,ij->j", piece, piece), some.T @ some

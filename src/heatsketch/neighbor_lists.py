@@ -28,7 +28,21 @@ from scipy import sparse
 from heatsketch.exceptions import DegenerateKernelError
 from heatsketch.threads import in_threads
 
-__all__ = ["ListTree", "NeighborLists", "grow_tree", "index_dtype"]
+__all__ = [
+    "Found",
+    "Level",
+    "ListTree",
+    "NeighborLists",
+    "grow_tree",
+    "index_dtype",
+    "places_of_sample",
+    "reversed_rows",
+    "search_lists",
+    "sort_rows",
+    "squared_radii",
+    "tree_of_sample",
+    "union_of",
+]
 
 POINTS_PER_LIST = 128
 SAMPLE_PER_LIST = 32  # points that k-means sees of each list
@@ -122,17 +136,17 @@ class NeighborLists:
 
     def graph(self, n_neighbors: int) -> tuple[sparse.csr_array, np.ndarray]:
         """Return the symmetric graph of squared distances, and the squared radii."""
-        found = _search(self.points, self.probes, self.points, self.starts, n_neighbors)
-        radii = _radii(found, n_neighbors)
-        _sort_rows(found)
-        return _union(found, _reverse(found, len(radii)), len(radii)), radii
+        found = search_lists(self.points, self.probes, self.points, self.starts, n_neighbors)
+        radii = squared_radii(found, n_neighbors)
+        sort_rows(found)
+        return union_of(found, reversed_rows(found, len(radii)), len(radii)), radii
 
     def rows(self, X_new: np.ndarray, n_neighbors: int, radii: np.ndarray) -> sparse.csr_array:
         """Return squared distances from new points to their neighbours, by the same rule."""
         probes = self.tree.nearest_lists(X_new, self.probes.shape[1])
-        found = _search(X_new, probes, self.points, self.starts, n_neighbors)
-        _sort_rows(found)
-        return _union(found, self._found_by_points(X_new, probes[:, 0], radii), len(self.points))
+        found = search_lists(X_new, probes, self.points, self.starts, n_neighbors)
+        sort_rows(found)
+        return union_of(found, self._found_by_points(X_new, probes[:, 0], radii), len(self.points))
 
     def _found_by_points(self, X_new: np.ndarray, lists: np.ndarray, radii: np.ndarray) -> Found:
         """Return which points find the new points within their radii."""
@@ -141,7 +155,7 @@ class NeighborLists:
         probing = np.flatnonzero(looked_into[self.probes].any(axis=1))
         order = np.argsort(lists, kind="stable")
         starts = np.searchsorted(lists[order], np.arange(self.tree.n_lists + 1))
-        found = _search(
+        found = search_lists(
             self.points[probing],
             self.probes[probing],
             X_new[order],
@@ -149,7 +163,7 @@ class NeighborLists:
             len(X_new),
             limits=radii[probing],
         )
-        back = _reverse(found._replace(ids=order.astype(np.int32)[found.ids]), len(X_new))
+        back = reversed_rows(found._replace(ids=order.astype(np.int32)[found.ids]), len(X_new))
         return back._replace(ids=probing.astype(np.int32)[back.ids])
 
 
@@ -169,9 +183,19 @@ def grow_tree(X: np.ndarray) -> ListTree:
     >>> grow_tree(X).n_lists
     79
     """
-    n_lists = -(-len(X) // POINTS_PER_LIST)
+    return tree_of_sample(X[places_of_sample(len(X))], len(X))
+
+
+def places_of_sample(n_points: int) -> np.ndarray:
+    """Return which of so many points k-means sees: rows at equal steps."""
+    return _equal_steps(n_points, -(-n_points // POINTS_PER_LIST) * SAMPLE_PER_LIST)
+
+
+def tree_of_sample(sample: np.ndarray, n_points: int) -> ListTree:
+    """Grow the tree of so many points, of which a sample is given."""
+    n_lists = -(-n_points // POINTS_PER_LIST)
     n_levels = math.ceil(math.log(n_lists, CHILDREN)) if n_lists > 1 else 0
-    nodes, levels = [_every_so_many(X, n_lists * SAMPLE_PER_LIST)], []
+    nodes, levels = [sample], []
     for height in range(n_levels, 0, -1):
         split = in_threads(partial(_split, height=height), nodes)
         sizes = [len(centroids) for centroids, _ in split]
@@ -212,14 +236,18 @@ def _means(sample: np.ndarray, labels: np.ndarray, centroids: np.ndarray) -> np.
 
 
 def _every_so_many(X: np.ndarray, n_rows: int) -> np.ndarray:
-    n_rows = max(1, min(n_rows, len(X)))
-    return X[np.arange(n_rows) * len(X) // n_rows]
+    return X[_equal_steps(len(X), n_rows)]
+
+
+def _equal_steps(n_points: int, n_steps: int) -> np.ndarray:
+    n_steps = max(1, min(n_steps, n_points))
+    return np.arange(n_steps) * n_points // n_steps
 
 
 # --- the search -----------------------------------------------------------------------------
 
 
-def _search(
+def search_lists(
     queries: np.ndarray,
     probes: np.ndarray,
     points: np.ndarray,
@@ -305,7 +333,7 @@ def _groups(n_rows: int) -> list[slice]:
 # --- from neighbours to a graph ---------------------------------------------------------------
 
 
-def _radii(found: Found, n_neighbors: int) -> np.ndarray:
+def squared_radii(found: Found, n_neighbors: int) -> np.ndarray:
     """Return the squared distance to the last neighbour; infinity if there are too few."""
     counts = np.diff(found.indptr)
     return np.where(counts >= n_neighbors, found.squares[found.indptr[1:] - 1], np.inf).astype(
@@ -313,7 +341,8 @@ def _radii(found: Found, n_neighbors: int) -> np.ndarray:
     )
 
 
-def _sort_rows(found: Found) -> None:
+def sort_rows(found: Found) -> None:
+    """Sort the neighbours of each point by their number, in place."""
     from heatsketch.compiled import neighbors
 
     in_threads(
@@ -322,13 +351,14 @@ def _sort_rows(found: Found) -> None:
     )
 
 
-def _reverse(found: Found, n_columns: int) -> Found:
+def reversed_rows(found: Found, n_columns: int) -> Found:
+    """Return who finds each of so many points, sorted."""
     from heatsketch.compiled import neighbors
 
     return Found(*neighbors.reverse(*found, n_columns))
 
 
-def _union(one: Found, other: Found, n_columns: int) -> sparse.csr_array:
+def union_of(one: Found, other: Found, n_columns: int) -> sparse.csr_array:
     """Merge two graphs with sorted rows; scipy would drop stored zeros, which are duplicates."""
     from heatsketch.compiled import neighbors
 

@@ -16,12 +16,13 @@ Iterates are float64 whatever the dtype of ``K``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from heatsketch.exceptions import ScalingError, ScalingFailure
+from heatsketch.row_blocks import computed, from_each_block, ones_for
 from heatsketch.row_chunks import multiply_vector
 
 __all__ = ["SCALINGS", "RowWeights", "Scaling", "bistochastic_scaling", "symmetric_scaling"]
@@ -70,6 +71,11 @@ class Scaling:
     n_iter: int
     residual: float
 
+    def at(self, places: np.ndarray) -> Scaling:
+        """Return the scaling of some of the points, in memory."""
+        previous, current = (np.asarray(d[places]) for d in (self.previous, self.current))
+        return replace(self, previous=previous, current=current)
+
     def __call__(self, K: Any) -> RowWeights:
         """Return the weights ``s`` and the stationary direction of the rows of ``K``."""
         earlier = multiply_vector(K, 1 / self.previous)
@@ -103,9 +109,9 @@ def symmetric_scaling(K: Any) -> Scaling:
     >>> bool(np.allclose(A @ stationary, stationary))
     True
     """
-    ones = np.ones(K.shape[1])
+    ones = ones_for(K)
     sums = multiply_vector(K, ones)
-    _check_sums(sums, residual=np.inf, n_iter=1)
+    _check_sums(sums, sums, n_iter=1)
     return Scaling(ones, sums, n_iter=1, residual=np.nan)
 
 
@@ -151,17 +157,15 @@ def bistochastic_scaling(K: Any, *, tol: float = 1e-12, max_iter: int = 1000) ->
     True
     """
     # Start between one and the row sums: an isolated point is then right at once.
-    sums = multiply_vector(K, np.ones(K.shape[1]))
-    residual = np.inf
-    _check_sums(sums, residual, n_iter=1)
+    sums = multiply_vector(K, ones_for(K))
+    residual = _check_sums(sums, sums, n_iter=1)
     d = np.sqrt(sums)
     for n_iter in range(2, max_iter + 1):
         following = multiply_vector(K, 1 / d)
-        residual = float(np.max(np.abs(following / d - 1)))
-        _check_sums(following, residual, n_iter)
+        residual = _check_sums(following, d, n_iter)
         if residual <= tol:
             return Scaling(d, following, n_iter, residual)
-        d = np.sqrt(d) * np.sqrt(following)
+        d = computed(K, np.sqrt(d) * np.sqrt(following))
     raise ScalingError(ScalingFailure.SWEEPS_EXHAUSTED, residual, max_iter)
 
 
@@ -173,11 +177,14 @@ SCALINGS = {"symmetric": symmetric_scaling, "bistochastic": bistochastic_scaling
 _DIVERGED = 1e100
 
 
-def _check_sums(sums: Any, residual: float, n_iter: int) -> None:
-    """Raise unless all sums are positive, finite and not absurd."""
-    low, high = float(np.min(sums)), float(np.max(sums))
+def _check_sums(sums: Any, d: Any, n_iter: int) -> float:
+    """Return how far sums are from ``d``; raise unless all are positive, finite and not absurd."""
+    lows, highs, residuals = zip(*from_each_block(_extremes, sums, d), strict=True)
+    # np.min, unlike min, passes a NaN on.
+    low, high = float(np.min(lows)), float(np.max(highs))
+    residual = float(np.max(residuals)) if n_iter > 1 else np.inf
     if low > 0 and high < _DIVERGED and low > 1 / _DIVERGED:
-        return
+        return residual
     if n_iter > 1:
         reason = ScalingFailure.DIVERGED
     elif low == 0:
@@ -185,3 +192,9 @@ def _check_sums(sums: Any, residual: float, n_iter: int) -> None:
     else:
         reason = ScalingFailure.NOT_FINITE
     raise ScalingError(reason, residual, n_iter)
+
+
+def _extremes(sums: np.ndarray, d: np.ndarray) -> tuple[float, float, float]:
+    with np.errstate(divide="ignore", invalid="ignore"):  # an empty row is told of by its name
+        residual = np.max(np.abs(sums / d - 1))
+    return float(np.min(sums)), float(np.max(sums)), float(residual)

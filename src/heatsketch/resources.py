@@ -11,7 +11,7 @@ from heatsketch.estimators import HeatSketch
 from heatsketch.heat_embedding import ALL_PAIRS_UP_TO
 from heatsketch.memory import all_pairs_bytes, neighbors_bytes, physical_memory, tiles_bytes
 
-__all__ = ["Resources", "estimate_memory", "estimate_resources"]
+__all__ = ["N_TRIED", "Resources", "bent_surface", "estimate_memory", "estimate_resources"]
 
 # Points of the short runs that tell how fast this machine is.
 N_TRIED, N_TRIED_IN_PAIRS = 60_000, 3000
@@ -120,6 +120,13 @@ def estimate_memory(
     return needed if needed <= there else tiles_bytes(*size, dtype)
 
 
+def bent_surface(n_points: int, n_features: int, dtype: Any) -> np.ndarray:
+    """Return made-up points: a torus of dimension 4, bent into all features."""
+    rng = np.random.default_rng(0)
+    waves = rng.integers(-2, 3, (4, n_features))
+    return np.cos(rng.uniform(0, 2 * np.pi, (n_points, 4)) @ waves).astype(dtype)
+
+
 def _resolved(n_neighbors: Any, n_points: int) -> Any:
     automatic = None if n_points <= ALL_PAIRS_UP_TO else 15
     return automatic if n_neighbors == "auto" else n_neighbors
@@ -128,9 +135,7 @@ def _resolved(n_neighbors: Any, n_points: int) -> Any:
 def _seconds(n_points: int, n_features: int, dtype: Any, options: dict) -> float:
     """Time a fit of points on a bent surface, the second time, when all is compiled."""
     model = HeatSketch(**options)
-    rng = np.random.default_rng(0)
-    waves = rng.integers(-2, 3, (4, n_features))
-    X = np.cos(rng.uniform(0, 2 * np.pi, (n_points, 4)) @ waves).astype(dtype)
+    X = bent_surface(n_points, n_features, dtype)
     model.fit(X[: n_points // 10 + 2])
     start = perf_counter()
     model.fit(X)

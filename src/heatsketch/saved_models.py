@@ -40,6 +40,7 @@ from heatsketch.model_parts import (
 from heatsketch.neighbor_lists import NeighborLists
 from heatsketch.normalization import Scaling
 from heatsketch.random_block import STREAM_VERSION
+from heatsketch.row_blocks import is_lazy
 
 __all__ = ["PARTS", "SaveMixin", "restored"]
 
@@ -225,6 +226,7 @@ class SaveMixin:
             If the file exists already, or the system refuses.
         """
         check_is_fitted(self)
+        _refuse_lazy(self)
         parts = _parts_of(self)
         if training_data and getattr(self, "heat_operator_", ...) is None:
             raise TrainingDataError(
@@ -248,6 +250,15 @@ class SaveMixin:
             "values": kept.values,
         }
         write_model_file(path, about, kept.arrays, overwrite=overwrite)
+
+
+def _refuse_lazy(model: Any) -> None:
+    if is_lazy(getattr(model, "embedding_", None)):
+        raise NotStorableError(
+            f"engine={model.engine!r} keeps the model in its storage, and a model file holds what "
+            "fits into memory; write the embedding with model.embedding_.to_zarr(path), and keep "
+            "that folder: a fit of the same points with the same options finds its graph there."
+        )
 
 
 def _parts_of(model: Any) -> dict[str, Part]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Event
 from typing import Any
 
@@ -12,7 +14,27 @@ from joblib import cpu_count  # knows of containers and of affinities
 
 from heatsketch.progress import steps
 
-__all__ = ["in_threads"]
+__all__ = ["at_most", "in_threads"]
+
+_most: ContextVar[int | None] = ContextVar("most", default=None)
+
+
+@contextmanager
+def at_most(n_threads: int) -> Iterator[None]:
+    """Let work in this block use so many threads, where others work on the same machine.
+
+    Examples
+    --------
+    >>> from heatsketch.threads import at_most, in_threads
+    >>> with at_most(1):
+    ...     in_threads(abs, [-2, 3])
+    [2, 3]
+    """
+    token = _most.set(n_threads)
+    try:
+        yield
+    finally:
+        _most.reset(token)
 
 
 def in_threads(
@@ -50,7 +72,7 @@ def in_threads(
             failed.set()
             raise
 
-    n_helpers = max(0, min(cpu_count(), len(pieces)) - 1)
+    n_helpers = max(0, min(_most.get() or cpu_count(), len(pieces)) - 1)
     with ThreadPoolExecutor(max(1, n_helpers)) as threads:
         helpers = [threads.submit(work) for _ in range(n_helpers)]
         work(after=tell)  # this thread works as well: it would only wait, and wake up late

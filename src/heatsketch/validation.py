@@ -21,6 +21,7 @@ from heatsketch.exceptions import (
     MissingValueError,
     ScaleError,
 )
+from heatsketch.row_blocks import from_each_block, is_lazy
 
 __all__ = [
     "check_affinities",
@@ -51,6 +52,8 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
     reset : bool
         True in ``fit``.
     """
+    if is_lazy(X):
+        return _check_lazy(estimator, X)
     X = _native_numbers(X)
     # A long double beyond float64 becomes infinity, which is refused below by its place.
     with np.errstate(over="ignore"):
@@ -80,13 +83,46 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
     return X
 
 
+def _check_lazy(estimator: Any, X: Any) -> Any:
+    """Look at an array of floats block by block, wherever those are."""
+    n_before = 0
+    for n_rows, strange in from_each_block(_first_strange, X):
+        if strange is not None:
+            row, column, value = strange
+            raise MissingValueError(
+                f"X contains {value} in row {n_before + row}, column {column}; fill it in "
+                "(sklearn.impute), or drop its row."
+            )
+        n_before += n_rows
+    if X.shape[0] < 2:
+        raise HeatSketchError(
+            f"X has n_samples={X.shape[0]}, and one point has no distance to anything; give at "
+            "least 2 points."
+        )
+    estimator.n_features_in_ = X.shape[1]
+    return X
+
+
+def _first_strange(block: np.ndarray) -> tuple[int, tuple[int, int, str] | None]:
+    strange = np.argwhere(~np.isfinite(block))
+    if not len(strange):
+        return len(block), None
+    row, column = strange[0].tolist()
+    value = block[row, column]
+    return len(block), (row, column, "NaN" if np.isnan(value) else f"infinity (inf): {value}")
+
+
+def _largest(block: np.ndarray) -> float:
+    return max(abs(float(block.min())), abs(float(block.max()))) if block.size else 0.0
+
+
 def check_scale(X: Any, *, dtype: Any, reset: bool) -> None:
     """Refuse numbers whose squares, summed over a row, leave the range of ``dtype``.
 
     New points may be as small as they like: it is the training points that set the scale.
     """
     values = _stored(X)
-    largest = max(abs(float(values.min())), abs(float(values.max()))) if values.size else 0.0
+    largest = max(from_each_block(_largest, values)) if values.size else 0.0
     limits = np.finfo(dtype)
     # Half of it: two points may lie on either side of zero.
     if largest > np.sqrt(float(limits.max) / X.shape[1]) / 2:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,26 +19,53 @@ from heatsketch.cli._options import (
 
 __all__ = ["plan"]
 
+POWER = 8  # of a forecast, where the heat trace is to choose it
+
 
 def plan(
     n: Annotated[str, typer.Option("--n", "--rows", metavar="N", help="Rows, like 1e7.")],
     d: Annotated[str, typer.Option("--d", "--columns", metavar="N", help="Columns of numbers.")],
+    *,
     components: Components = 64,
     power: Power = "auto",
     neighbors: Neighbors = "auto",
     dtype: Annotated[str, typer.Option(help="Of the numbers: float32 or float64.")] = "float32",
+    workers: Annotated[
+        int, typer.Option(min=0, help="Machines of a cluster; 0 is this machine, without one.")
+    ] = 0,
+    threads: Annotated[int, typer.Option(min=1, help="Cores of each of these machines.")] = 8,
 ) -> Reply:
-    """Say how much memory and time an embedding takes on this machine.
+    """Say how much memory and time an embedding takes on this machine, or on a cluster.
 
-    From formulas, and from a short run on made-up points, which takes some seconds.
+    From formulas, and from a short run on made-up points, which takes some seconds; for a cluster
+    a minute, on processes of this machine.
     """
-    from heatsketch import estimate_resources
-    from heatsketch.memory import physical_memory
-
     if dtype not in ("float32", "float64"):
         raise typer.BadParameter(f"--dtype {dtype!r} is unknown; use float32 or float64.")
     shape = whole_number(n), whole_number(d)
     options = {"power": power, "n_neighbors": None if neighbors == "all" else neighbors}
+    if not workers:
+        return _on_this_machine(shape, components, dtype, options)
+    if neighbors == "all":
+        raise typer.BadParameter("--neighbors all is not for a cluster; give a number, like 15.")
+    return _on_cluster(
+        n_points=shape[0],
+        n_features=shape[1],
+        n_components=components,
+        power=POWER if power == "auto" else int(power),
+        n_neighbors=15 if neighbors == "auto" else neighbors,
+        itemsize=4 if dtype == "float32" else 8,
+        n_workers=workers,
+        n_threads=threads,
+    )
+
+
+def _on_this_machine(
+    shape: tuple[int, int], components: int, dtype: str, options: dict[str, Any]
+) -> Reply:
+    from heatsketch import estimate_resources
+    from heatsketch.memory import physical_memory
+
     needed = estimate_resources(*shape, n_components=components, dtype=dtype, **options)
     points = shape[0] * shape[1] * (4 if dtype == "float32" else 8)
     whole, there = needed.bytes + points, physical_memory()
@@ -61,4 +88,35 @@ def plan(
         f"Memory: about {readable_bytes(whole)}, of which the points are {readable_bytes(points)}\n"
         f"Time: about {readable_seconds(needed.seconds)}, within a factor of two\n"
         f"This machine: {readable_bytes(there)}, {os.cpu_count()} cores; it {verdict}",
+    )
+
+
+def _on_cluster(**job: Any) -> Reply:
+    """Say what an embedding takes on a cluster, stage by stage."""
+    from heatsketch.cluster_cost import Job, calibrate, forecast
+
+    asked = Job(**job)
+    found = forecast(asked, calibrate(asked))
+    slow, full = found.bottleneck, found.fullest
+    told = {
+        **asked._asdict(),
+        "seconds": found.seconds,
+        "tasks": found.tasks,
+        "bytes_per_worker": found.bytes_per_worker,
+        "bytes_per_step": found.bytes_per_step,
+        "bottleneck": slow.stage,
+        "fullest": full.stage,
+        "stages": [stage._asdict() for stage in found.stages],
+    }
+    lines = [
+        f"{stage.stage:14}{readable_seconds(stage.seconds):>8}{stage.tasks:>11.0f} tasks"
+        f"{readable_bytes(stage.bytes_moved):>15} moved"
+        f"{readable_bytes(stage.bytes_per_worker):>13} a worker"
+        for stage in found.stages
+    ]
+    return Reply(
+        told,
+        "\n".join(lines) + f"\nTime: about {readable_seconds(found.seconds)}, most of it: "
+        f"{slow.stage}\nMemory: {readable_bytes(full.bytes_per_worker)} in one worker, for: "
+        f"{full.stage}\nMoved at each product: {readable_bytes(found.bytes_per_step)}",
     )

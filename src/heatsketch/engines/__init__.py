@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+from heatsketch.engines._dask_engine import DaskEngine
 from heatsketch.engines._engine import Engine
 from heatsketch.engines._local import LocalEngine
 
-__all__ = ["ENGINES", "Engine", "LocalEngine", "resolve_engine"]
+__all__ = ["ENGINES", "DaskEngine", "Engine", "LocalEngine", "resolve_engine"]
 
 ENGINES: dict[str, type[Engine]] = {"local": LocalEngine}
 

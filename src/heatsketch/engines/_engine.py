@@ -1,9 +1,15 @@
-"""The whole of an engine: one verb."""
+"""The whole of an engine: one verb that all have, and some that those far away have."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
+
+from heatsketch.row_blocks import is_lazy
 
 __all__ = ["Engine"]
 
@@ -11,8 +17,8 @@ __all__ = ["Engine"]
 class Engine(ABC):
     r"""Whoever finds the distances :math:`d^2_{ij}` between neighbours and holds them.
 
-    What it returns must go through :func:`gaussian_affinity` and then answer ``K @ block``;
-    all else is floor one of the house, the same for every engine.
+    What :meth:`neighbors` returns must go through :func:`gaussian_affinity` and then answer
+    ``K @ block``; all else is floor one of the house, the same for every engine.
     :func:`heatsketch.testing.check_engine` tells whether an engine keeps the laws.
 
     Examples
@@ -43,3 +49,32 @@ class Engine(ABC):
         Returns what remembers it, as :class:`heatsketch.graph.Neighbors` does: its ``order`` of
         the rows, and ``distances_to(X_new)``; and the squared distances in that order.
         """
+
+    # --- for those whose arrays are not in this memory; others have nothing to do ----------------
+
+    @contextmanager
+    def working(self) -> Iterator[Engine]:
+        """Give the engine that does the work of one fit: itself, or one that is connected."""
+        yield self
+
+    def read(self, X: Any) -> Any:
+        """Return ``X`` as an array: in memory, or lazy where only this engine can hold it."""
+        return np.asarray(X) if is_lazy(X) else X
+
+    def hold(self, array: Any) -> Any:
+        """Return a sparse matrix or a vector as this engine holds it."""
+        return array
+
+    def keep(self, block: Any) -> Any:
+        """Return a block of columns computed, and kept for as long as a model is."""
+        return block
+
+    def finish(self, *needed: Any) -> None:
+        """Delete what was kept to go on from, after a fit; some arrays are needed further on."""
+        return  # nothing was
+
+    def in_given_order(self, block: Any, order: Any) -> Any:
+        """Return the block whose row ``order[i]`` is row ``i`` of this one."""
+        given = np.empty_like(block)
+        given[order] = block
+        return given

@@ -17,7 +17,7 @@ from heatsketch.normalization import symmetric_scaling
 from heatsketch.random_block import gaussian_block
 from heatsketch.sketch import sketch
 
-__all__ = ["choose_probes"]
+__all__ = ["N_PARTS", "PART", "centers_of_parts", "choose_probes", "probes_for_parts"]
 
 FEWEST, MOST = 8, 64
 N_PARTS, PART = 2, 10_000  # parts of the data that are tried, and their size
@@ -26,9 +26,16 @@ N_COMPONENTS, POWER, N_PAIRS = 32, 8, 10_000
 
 def choose_probes(points: np.ndarray, tree: ListTree, *, n_neighbors: int, tolerance: float) -> int:
     """Return how many lists to probe for distances to move by no more than a tolerance."""
+    parts = [_part(points, i) for i in range(N_PARTS)]
+    return probes_for_parts(parts, tree, n_neighbors=n_neighbors, tolerance=tolerance)
+
+
+def probes_for_parts(
+    parts: list[np.ndarray], tree: ListTree, *, n_neighbors: int, tolerance: float
+) -> int:
+    """Return how many lists to probe, as far as some parts of the points tell."""
     # As many candidates as neighbours would leave nothing to choose from.
     n_probes = max(FEWEST, -(-4 * n_neighbors // POINTS_PER_LIST))
-    parts = [_part(points, i) for i in range(N_PARTS)]
     more = _all_distances(parts, tree, n_probes, n_neighbors)
     while n_probes < min(MOST, tree.n_lists):
         few, more = more, _all_distances(parts, tree, 2 * n_probes, n_neighbors)
@@ -50,9 +57,14 @@ def _all_distances(
     return np.concatenate([_distances(lists, n_neighbors) for lists in arranged])
 
 
+def centers_of_parts(n_points: int) -> list[int]:
+    """Return which points the parts lie around."""
+    return [(2 * i + 1) * n_points // (2 * N_PARTS) for i in range(N_PARTS)]
+
+
 def _part(points: np.ndarray, i: int) -> np.ndarray:
     """Return points around one of them, in their order: a part as dense as the whole."""
-    center = (2 * i + 1) * len(points) // (2 * N_PARTS)
+    center = centers_of_parts(len(points))[i]
     squares = squared_distances_to(points, "euclidean")(points[center : center + 1])[0]
     size = min(PART, len(points))
     return points[np.sort(np.argpartition(squares, size - 1)[:size])]

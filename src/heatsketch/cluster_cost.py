@@ -1,0 +1,305 @@
+"""What a fit takes on a cluster: stage by stage, from a short run on this machine.
+
+A stage takes a fixed time for each of its tasks and a time for each point. Both come from two short
+fits on processes of this machine, with the columns and neighbours that are asked for. Points are
+shared by all threads; only the lists are grown by one worker. What is sent between workers is the
+halo of each block, which grows like a power of its rows: a surface against a volume.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch.engines import DaskEngine
+from heatsketch.estimators import HeatSketch
+from heatsketch.memory import UNION, neighbors_bytes
+from heatsketch.progress import listening
+from heatsketch.resources import N_TRIED, bent_surface
+
+__all__ = [
+    "STAGES",
+    "Calibration",
+    "ClusterForecast",
+    "Job",
+    "StageForecast",
+    "StageWatch",
+    "calibrate",
+    "forecast",
+    "halo_law",
+]
+
+STAGES = (
+    "reading",
+    "lists",
+    "partition",
+    "search",
+    "symmetrising",
+    "normalization",
+    "products",
+    "output",
+)
+CHUNK = 2**27  # bytes of points that a task reads
+PROGRAM = 250 * 2**20  # a worker that does nothing
+SAMPLE = 0.25  # of the points, which one worker has in memory while it grows the lists, twice
+
+
+class Job(NamedTuple):
+    """What is to be computed, and by whom.
+
+    ``network`` is what a worker sends in a second, in bytes: 10 gigabits, unless told otherwise.
+    """
+
+    n_points: int
+    n_features: int
+    n_components: int = 64
+    power: int = 8
+    n_neighbors: int = 15
+    itemsize: int = 4
+    n_workers: int = 2
+    n_threads: int = 1
+    network: float = 1.25e9
+
+    @property
+    def rows(self) -> float:
+        """Rows of a block."""
+        return self.n_points / self.n_workers
+
+
+class Calibration(NamedTuple):
+    """How fast this machine was.
+
+    Attributes
+    ----------
+    fixed, per_point : mappings of stages to seconds
+        With ``n_threads`` threads in all.
+    n_threads : int
+    halo : pair of floats
+        Factor and exponent: a block of m rows needs ``factor * m**exponent`` rows of others.
+    neighbor_blocks : float
+        How many others a block needs rows of, where there are many blocks.
+    """
+
+    fixed: Mapping[str, float]
+    per_point: Mapping[str, float]
+    n_threads: int
+    halo: tuple[float, float]
+    neighbor_blocks: float
+
+
+class StageForecast(NamedTuple):
+    """What one stage takes: on all workers together, but memory on the fullest."""
+
+    stage: str
+    seconds: float
+    bytes_moved: float
+    tasks: float
+    bytes_per_worker: float
+
+
+class ClusterForecast(NamedTuple):
+    """What a fit takes on a cluster."""
+
+    stages: tuple[StageForecast, ...]
+    bytes_per_step: float
+
+    @property
+    def seconds(self) -> float:
+        """Of all stages."""
+        return sum(stage.seconds for stage in self.stages)
+
+    @property
+    def tasks(self) -> float:
+        """Of all stages."""
+        return sum(stage.tasks for stage in self.stages)
+
+    @property
+    def bytes_per_worker(self) -> float:
+        """The largest memory of a worker in any stage."""
+        return max(stage.bytes_per_worker for stage in self.stages)
+
+    @property
+    def bottleneck(self) -> StageForecast:
+        """The stage that takes most of the time."""
+        return max(self.stages, key=lambda stage: stage.seconds)
+
+    @property
+    def fullest(self) -> StageForecast:
+        """The stage that takes most of the memory."""
+        return max(self.stages, key=lambda stage: stage.bytes_per_worker)
+
+
+def forecast(job: Job, calibration: Calibration) -> ClusterForecast:
+    r"""Predict what a fit takes: for each stage :math:`a \cdot tasks + b N / threads`, and bytes.
+
+    Examples
+    --------
+    >>> from heatsketch.cluster_cost import STAGES, Calibration, Job, forecast
+    >>> each = dict.fromkeys(STAGES, 1e-5)
+    >>> calibration = Calibration(each, each, n_threads=2, halo=(4.0, 0.75), neighbor_blocks=8.0)
+    >>> few, many = (forecast(Job(10**9, 128, n_workers=w), calibration) for w in (64, 512))
+    >>> few.seconds > many.seconds
+    True
+    >>> many.fullest.stage  # which more workers do not help
+    'lists'
+    """
+    halo = halo_rows(job, calibration)
+    step = job.n_workers * halo * job.n_components * job.itemsize
+    moved, tasks, memory = _moved(job, halo, step), _tasks(job, calibration), _memory(job, halo)
+    local = _tasks(job._replace(n_workers=calibration.n_threads), calibration)
+    stages = []
+    for stage in STAGES:
+        # One worker grows the lists, however many there are.
+        threads = job.n_threads * (1 if stage == "lists" else job.n_workers)
+        seconds = (
+            calibration.fixed[stage] * tasks[stage] / local[stage]
+            + calibration.per_point[stage] * job.n_points * calibration.n_threads / threads
+            + moved[stage] / (job.n_workers * job.network)
+        )
+        stages.append(StageForecast(stage, seconds, moved[stage], tasks[stage], memory[stage]))
+    return ClusterForecast(tuple(stages), step)
+
+
+def halo_rows(job: Job, calibration: Calibration) -> float:
+    """Return how many rows of others a block needs; none if there are no others."""
+    factor, exponent = calibration.halo
+    return min(factor * job.rows**exponent, job.n_points - job.rows)
+
+
+def _moved(job: Job, halo: float, step: float) -> dict[str, float]:
+    """Return the bytes that go over the network or through storage."""
+    points = job.n_points * job.n_features * job.itemsize
+    edges = UNION * job.n_points * job.n_neighbors * (4 + job.itemsize)
+    return {
+        "reading": points,
+        "lists": 2 * SAMPLE * points,
+        "partition": 3 * points,
+        "search": 2 * points,
+        "symmetrising": 3 * edges,
+        "normalization": 3 * edges + 8 * 4 * halo * job.n_workers,
+        "products": edges + job.power * step,
+        "output": 3 * job.n_points * job.n_components * job.itemsize,
+    }
+
+
+def _tasks(job: Job, calibration: Calibration) -> dict[str, float]:
+    chunks = max(1, math.ceil(job.n_points * job.n_features * job.itemsize / CHUNK))
+    blocks = job.n_workers
+    step = blocks * (4 + min(blocks - 1, calibration.neighbor_blocks)) + 1
+    return {
+        "reading": chunks,
+        "lists": 2 * chunks + 2,
+        "partition": chunks + blocks,
+        "search": blocks,
+        "symmetrising": blocks,
+        "normalization": 6 * step,
+        "products": (job.power + 2) * step,
+        "output": 4 * blocks,
+    }
+
+
+def _memory(job: Job, halo: float) -> dict[str, float]:
+    """Return the bytes of the fullest worker."""
+    points = job.rows * job.n_features * job.itemsize
+    edges = UNION * job.rows * job.n_neighbors * (4 + job.itemsize)
+    columns = (job.rows + halo) * job.n_components * job.itemsize
+    search = neighbors_bytes(int(job.rows), job.n_features, 1, job.n_neighbors, f"f{job.itemsize}")
+    needed = {
+        "reading": 3.0 * CHUNK,
+        "lists": 2 * SAMPLE * job.n_points * job.n_features * job.itemsize,
+        "partition": 3 * points,
+        "search": search + points,
+        "symmetrising": 4 * edges,
+        "normalization": 4 * edges,
+        "products": 2 * edges + 4 * columns,
+        "output": 2 * edges + 3 * columns,
+    }
+    return {stage: PROGRAM + size for stage, size in needed.items()}
+
+
+# --- the short run ----------------------------------------------------------------------------
+
+
+def calibrate(job: Job, *, sizes: tuple[int, int] = (N_TRIED, 3 * N_TRIED)) -> Calibration:
+    """Fit made-up points of two sizes on processes of this machine, and see what takes how long."""
+    few, many = (_stage_seconds(job._replace(n_points=size)) for size in sizes)
+    per_point = {
+        stage: max(0.0, (many[stage] - few[stage]) / (sizes[1] - sizes[0])) for stage in STAGES
+    }
+    fixed = {stage: max(0.0, few[stage] - per_point[stage] * sizes[0]) for stage in STAGES}
+    model = _sketch(job).fit(bent_surface(sizes[0], job.n_features, f"f{job.itemsize}"))
+    halo, neighbor_blocks = halo_law(model.heat_operator_.matrix)
+    return Calibration(fixed, per_point, os.cpu_count() or 1, halo, neighbor_blocks)
+
+
+def _sketch(job: Job, **options: Any) -> HeatSketch:
+    options |= {"power": job.power, "n_neighbors": job.n_neighbors}
+    return HeatSketch(job.n_components, **options)
+
+
+def _stage_seconds(job: Job) -> dict[str, float]:
+    """Fit on a cluster of this machine, and return the seconds of each stage."""
+    X = bent_surface(job.n_points, job.n_features, f"f{job.itemsize}")
+    with TemporaryDirectory() as folder:
+        model = _sketch(job, engine=DaskEngine(storage=folder))
+        watch = StageWatch()
+        with listening(watch):
+            model.fit(X)
+        return watch.seconds()
+
+
+class StageWatch:
+    """A listener that notes when stages begin; a stage that is over does not come back."""
+
+    def __init__(self) -> None:
+        self.begun = {STAGES[0]: perf_counter()}
+
+    def __call__(self, name: str, n_steps: int) -> Callable[[], None]:
+        """Hear of some work."""
+        stage = name if name in STAGES else "products"
+        if STAGES.index(stage) >= max(map(STAGES.index, self.begun)):
+            self.begun.setdefault(stage, perf_counter())
+        return lambda: None
+
+    def seconds(self) -> dict[str, float]:
+        """Return how long each stage took, until now for the last."""
+        moments = [*self.begun.values(), perf_counter()]
+        found = dict(zip(self.begun, np.diff(moments).tolist(), strict=True))
+        return {stage: found.get(stage, 0.0) for stage in STAGES}
+
+
+def halo_law(matrix: sparse.csr_array) -> tuple[tuple[float, float], float]:
+    """Return factor and exponent of the rows that blocks need of others, and of how many others.
+
+    Examples
+    --------
+    The two ends of each block of a chain, which no number of rows changes:
+
+    >>> from scipy import sparse
+    >>> from heatsketch.cluster_cost import halo_law
+    >>> chain = sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(4096, 4096)).tocsr()
+    >>> (factor, exponent), neighbor_blocks = halo_law(chain)
+    >>> round(factor, 3), round(abs(exponent), 3), neighbor_blocks
+    (2.0, 0.0, 2.0)
+    """
+    sizes, halos, others = [], [], 0.0
+    for n_blocks in (4, 8, 16):
+        rows = -(-matrix.shape[0] // n_blocks)
+        inner = range(rows, matrix.shape[0] - rows, rows)  # the first and the last have one side
+        found = [np.unique(matrix[start : start + rows].indices) for start in inner]
+        outside = [
+            ids[(ids < start) | (ids >= start + rows)]
+            for ids, start in zip(found, inner, strict=True)
+        ]
+        sizes.append(rows)
+        halos.append(max(1.0, float(np.mean([len(ids) for ids in outside]))))
+        others = float(np.mean([len(np.unique(ids // rows)) for ids in outside]))
+    exponent, constant = np.polyfit(np.log(sizes), np.log(halos), 1)
+    return (float(np.exp(constant)), float(exponent)), others

@@ -1,0 +1,276 @@
+"""The cluster at work: what is computed there, kept on storage, or held in its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from hashlib import sha256
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import dask
+import dask.array as da
+import numpy as np
+from dask.delayed import Delayed
+from dask.highlevelgraph import HighLevelGraph
+from distributed import Client, LocalCluster, as_completed
+from threadpoolctl import ThreadpoolController
+
+from heatsketch.engines._dask._storage import Journal, Storage, read_block, write_block
+from heatsketch.exceptions import HeatSketchError, NotStorableError
+from heatsketch.progress import is_heard, steps
+from heatsketch.threads import at_most
+
+__all__ = [
+    "RETRIES",
+    "Chunk",
+    "Cluster",
+    "connected",
+    "delayed",
+    "graph_of",
+    "lazy_array",
+    "within_threads",
+]
+
+RETRIES = 3  # of a task that raised, for storage may be away for a moment
+ALLOWED_FAILURES = 100  # workers that may die under a task before it is blamed
+# What listeners hear, by the beginnings of the names of tasks; all others belong to the products.
+STAGES = {
+    "reading": ("digest-",),
+    "lists": ("sample-", "grow-", "parts-", "probes-"),
+    "partition": ("assign-", "gather-"),
+    "search": ("search-",),
+    "symmetrising": ("join-",),
+    "normalization": ("rows-", "of-rows-", "result-"),
+    "output": ("sorted-", "take-"),
+}
+LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()  # which takes milliseconds to find them
+
+
+def within_threads(n_threads: int, function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function that may use so many threads, in our loops and in libraries."""
+    with at_most(n_threads), _libraries().limit(limits=n_threads):
+        return function(*args)
+
+
+def graph_of(name: str, tasks: Any, inputs: Any = ()) -> HighLevelGraph:
+    """Return the graph of some tasks, with all that makes their inputs."""
+    return HighLevelGraph.from_collections(name, tasks, dependencies=inputs)
+
+
+def lazy_array(name: str, tasks: Any, inputs: Any, chunks: Any, dtype: Any) -> da.Array:
+    """Return the array whose blocks are the results of some tasks."""
+    return da.Array(graph_of(name, tasks, inputs), name, chunks, dtype=dtype)
+
+
+def delayed(name: str, tasks: Any, inputs: Any = ()) -> list[Delayed]:
+    """Return tasks, each on its own."""
+    graph = graph_of(name, tasks, inputs)
+    return [Delayed(key, graph, layer=name) for key in tasks]
+
+
+class Chunk(NamedTuple):
+    """Which chunk of how many rows in all."""
+
+    number: int
+    first_row: int
+    n_rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """A client, the storage, and how often to write to it."""
+
+    client: Client
+    storage: Storage
+    journal: Journal
+    checkpoint_every: int
+
+    @cached_property
+    def n_threads(self) -> int:
+        """Threads of all workers, as many as there were at first: some may be away."""
+        return max(1, sum(self.client.nthreads().values()))
+
+    def keep(self, *arrays: da.Array) -> list[da.Array]:
+        """Compute arrays and write them to storage; return arrays that read from there."""
+        wanted = list({a.name: a for a in arrays if not self.has(a)}.values())
+        if wanted:
+            names = {_stage_of(array.name) for array in wanted}
+            tasks = [task for array in wanted for task in self._write_tasks(array)]
+            self.run(tasks, stage=names.pop() if len(names) == 1 else "products")
+        return [a if a.name.startswith("kept-") else self.kept(a) for a in arrays]
+
+    def kept(self, array: da.Array) -> da.Array:
+        """Return the array on storage that holds what this one is."""
+        name = f"kept-{array.name}"
+        tasks = {
+            (name, *key[1:]): (read_block, self.storage.block(array.name, b))
+            for b, key in enumerate(_keys(array))
+        }
+        return lazy_array(name, tasks, [], array.chunks, array.dtype)
+
+    def has(self, array: da.Array) -> bool:
+        """Say whether an array is on storage."""
+        name = array.name
+        return name.startswith("kept-") or self.storage.is_complete(name, array.numblocks[0])
+
+    def _write_tasks(self, array: da.Array) -> list[Delayed]:
+        name = f"write-{array.name}"
+        paths = {key: self.storage.block(array.name, b) for b, key in enumerate(_keys(array))}
+        tasks = {
+            (name, *key[1:]): (write_block, key, path)
+            for key, path in paths.items()
+            if not path.exists()
+        }
+        return delayed(name, tasks, [array])
+
+    def run(self, tasks: list[Delayed], *, stage: str) -> list[Any]:
+        """Run tasks of a stage to the end, and return what they return."""
+        done = steps(stage, len(tasks))
+        futures = self.client.compute(tasks, retries=RETRIES, optimize_graph=False)
+        if is_heard():
+            for _ in as_completed(futures, loop=self.client.loop):
+                done()
+        return self.client.gather(futures)
+
+    def over_chunks(
+        self, name: str, X: da.Array, function: Callable[..., Any], *args: Any
+    ) -> list[Any]:
+        """Return what ``function(rows, Chunk, *args)`` makes of each chunk."""
+        starts = [0, *np.cumsum(X.chunks[0]).tolist()]
+        return self._stage(
+            name,
+            [
+                (function, (X.name, i, 0), Chunk(i, starts[i], X.shape[0]), *args)
+                for i in range(X.numblocks[0])
+            ],
+            [X],
+        )
+
+    def over_blocks(
+        self, name: str, n_blocks: int, function: Callable[..., Any], *args: Any
+    ) -> list[Any]:
+        """Return what ``function(number, *args)`` makes for each block."""
+        return self._stage(name, [(function, b, *args) for b in range(n_blocks)], [])
+
+    def _stage(self, name: str, calls: list[tuple], inputs: list[Any]) -> list[Any]:
+        """Run tasks, or remember what they returned when they ran."""
+
+        def ask() -> list[Any]:
+            n_threads = max(1, self.n_threads // len(calls))
+            tasks = {(name, i): (within_threads, n_threads, *call) for i, call in enumerate(calls)}
+            return self.run(delayed(name, tasks, inputs), stage=_stage_of(name))
+
+        return self.journal.answer(name, ask)
+
+    def hold(self, *arrays: da.Array) -> list[da.Array]:
+        """Have arrays computed and held in the memory of workers; return at once."""
+        return list(self.client.persist(arrays, retries=RETRIES, optimize_graph=False))
+
+    def __reduce__(self) -> Any:
+        """Refuse to be pickled, and with it a model whose arrays are on storage."""
+        raise NotStorableError(
+            f"{self.client!r} cannot be pickled, nor can what was fitted there; write the "
+            "embedding with model.embedding_.to_zarr(path), and keep the folder of the engine: a "
+            "fit of the same points with the same options finds its graph there."
+        )
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Answer here whatever is computed in this block, and remember small answers."""
+        with dask.config.set(scheduler=_Answers(self)):
+            yield
+
+
+class _Answers:
+    """What dask calls to compute something."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def __call__(self, graph: Any, keys: Any, **options: Any) -> Any:
+        name = sha256(repr(keys).encode()).hexdigest()[:32]
+
+        def ask() -> Any:
+            return self.cluster.client.get(graph, keys, retries=RETRIES, **options)
+
+        return self.cluster.journal.answer(name, ask)
+
+    def __reduce__(self) -> Any:
+        """Stay here: a worker that is started anew takes the settings of this process along."""
+        return str, ()  # which names no scheduler
+
+
+def _stage_of(name: str) -> str:
+    """Return the stage of a fit in which something of such a name is made."""
+    return next((stage for stage, names in STAGES.items() if name.startswith(names)), "products")
+
+
+def _keys(array: da.Array) -> list[tuple]:
+    """Return the keys of the blocks of rows."""
+    rest = (0,) * (array.ndim - 1)
+    return [(array.name, b, *rest) for b in range(array.numblocks[0])]
+
+
+# --- who may join -----------------------------------------------------------------------------
+
+
+@contextmanager
+def connected(client: Any, *, allow_unencrypted: bool) -> Iterator[Client]:
+    """Give a client: the one given, or that of a cluster of processes on this machine."""
+    if client is None:
+        local = LocalCluster(
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",  # any port that is free
+            worker_dashboard_address="127.0.0.1:0",
+        )
+        # A worker that is killed again before it is back would be given up after 15 seconds.
+        back = dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"})
+        with back, local, Client(local, set_as_default=False) as joined, _patient(joined):
+            yield joined
+        return
+    if not isinstance(client, Client):
+        with Client(client, set_as_default=False) as joined:
+            _refuse_unencrypted(joined, allow_unencrypted)
+            with _patient(joined):
+                yield joined
+        return
+    _refuse_unencrypted(client, allow_unencrypted)
+    with _patient(client):
+        yield client
+
+
+@contextmanager
+def _patient(client: Client) -> Iterator[None]:
+    """Let many workers die before a task is blamed: in a long job they do, one by one."""
+    before = client.run_on_scheduler(_allow_failures, ALLOWED_FAILURES)
+    try:
+        yield
+    finally:
+        client.run_on_scheduler(_allow_failures, before)
+
+
+def _allow_failures(number: int, dask_scheduler: Any = None) -> int:
+    before, dask_scheduler.allowed_failures = dask_scheduler.allowed_failures, number
+    return before
+
+
+def _refuse_unencrypted(client: Client, allowed: bool) -> None:
+    address = client.scheduler_info()["address"]
+    parts = urlsplit(address)
+    if allowed or parts.scheme in {"tls", "inproc", "wss"} or parts.hostname in LOOPBACK:
+        return
+    raise HeatSketchError(
+        f"client={address!r} is reached without encryption, and whoever reaches a scheduler can "
+        "run anything on its workers; use tls://, or pass allow_unencrypted=True in a network "
+        "that you trust."
+    )

@@ -1,0 +1,29 @@
+"""A matrix in memory, cut into blocks on storage."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch.engines._dask._cluster import Cluster
+from heatsketch.engines._dask._halo import Halo, cut_rows, write_matrix
+from heatsketch.engines._dask._matrix import BlockMatrix, stored_matrix
+from heatsketch.row_chunks import is_compiled
+
+__all__ = ["matrix_in_blocks"]
+
+
+def matrix_in_blocks(cluster: Cluster, matrix: sparse.csr_array, rows: int) -> BlockMatrix:
+    """Write a matrix to storage, in blocks of so many rows, under the name of its content."""
+    if not is_compiled(matrix):
+        matrix = sparse.csr_array(matrix, dtype=np.result_type(matrix.dtype, np.float32))
+    starts = cut_rows(matrix.shape[0], rows)
+    parts = matrix.data, matrix.indices, matrix.indptr
+    name = cluster.storage.name("graph", starts, matrix.dtype.str, *parts)
+    needs = tuple(
+        write_matrix(cluster.storage, name, b, matrix[start:stop], starts)
+        for b, (start, stop) in enumerate(pairwise(starts))
+    )
+    return stored_matrix(cluster, Halo(cluster.storage, name, starts, needs), matrix.dtype)

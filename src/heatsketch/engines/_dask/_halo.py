@@ -1,0 +1,149 @@
+"""Which rows a block needs of other blocks, and how it gets them.
+
+The columns of a block of rows are its own rows, and then those of other blocks that it has entries
+in, in order: its halo. The list of these is made once. A product needs the values there of whatever
+is multiplied, which are as many tasks as blocks have neighbours: each takes a few rows of one block
+and is sent to another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph
+from scipy import sparse
+
+from heatsketch.engines._dask._cluster import graph_of
+from heatsketch.engines._dask._storage import Storage, read_block, write_block
+from heatsketch.neighbor_lists import index_dtype
+from heatsketch.row_blocks import PIECE
+
+__all__ = ["Halo", "Halos", "cut_rows", "read_matrix", "with_halo", "write_matrix"]
+
+PARTS = ("data", "indices", "indptr")
+
+
+def cut_rows(n_rows: int, rows_per_block: int) -> tuple[int, ...]:
+    """Return where blocks begin, and where the last one ends: at multiples of ``PIECE``."""
+    step = max(PIECE, -(-rows_per_block // PIECE) * PIECE)
+    return (*range(0, n_rows, step), n_rows)
+
+
+@dataclass(frozen=True)
+class Halo:
+    """Rows that blocks need of each other.
+
+    Attributes
+    ----------
+    name : str
+        Where the lists are on storage.
+    starts : tuple of int
+        Where blocks begin, and where the last one ends.
+    needs : tuple of dicts
+        For each block, from where to where its list names rows of which other block.
+    """
+
+    storage: Storage
+    name: str
+    starts: tuple[int, ...]
+    needs: tuple[dict[int, tuple[int, int]], ...]
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return len(self.starts) - 1
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """Numbers of rows of the blocks."""
+        return tuple(np.diff(self.starts).tolist())
+
+    def exchange(self, x: da.Array) -> tuple[HighLevelGraph, list[list[Any]]]:
+        """Return tasks that bring the halos, and for each block the keys of its parts of ``x``."""
+        name = f"halo-{tokenize(self.name, x.name)}"
+        rest = (0,) * (x.ndim - 1)
+        tasks, parts = {}, []
+        for b, needed in enumerate(self.needs):
+            parts.append([(x.name, b, *rest)])
+            for owner, (first, last) in needed.items():
+                rows = halo_path(self.storage, self.name, b), first, last, self.starts[owner]
+                tasks[name, owner, b] = (_rows_for_another, (x.name, owner, *rest), *rows)
+                parts[-1].append((name, owner, b))
+        return graph_of(name, tasks, [x]), parts
+
+
+class Halos:
+    """The tasks of an exchange, as dask wants to see what others depend on."""
+
+    def __init__(self, graph: HighLevelGraph) -> None:
+        self.graph = graph
+
+    def __dask_graph__(self) -> HighLevelGraph:
+        """Return the tasks."""
+        return self.graph
+
+    def __dask_keys__(self) -> list[Any]:
+        """Return nothing, for nobody wants them all."""
+        return []
+
+    def __dask_layers__(self) -> tuple[str, ...]:
+        """Return the layer of the exchange."""
+        return tuple(name for name in self.graph.layers if name.startswith("halo-"))
+
+
+def _rows_for_another(x: np.ndarray, path: Path, first: int, last: int, start: int) -> np.ndarray:
+    return x[np.load(path, mmap_mode="r")[first:last] - start]
+
+
+def with_halo(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the rows of a block, and then those of its halo."""
+    return np.concatenate(parts)
+
+
+# --- on storage -------------------------------------------------------------------------------
+
+
+def halo_path(storage: Storage, name: str, b: int) -> Path:
+    """Return where the list of a block is."""
+    return storage.file(name, f"{b:06d}.halo.npy")
+
+
+def write_matrix(
+    storage: Storage, name: str, b: int, matrix: sparse.csr_array, starts: tuple[int, ...]
+) -> dict[int, tuple[int, int]]:
+    """Write a block of rows, its columns renumbered; return what it needs of other blocks.
+
+    Entries stay in the order that they have: it decides how sums are rounded.
+    """
+    start, stop = starts[b], starts[b + 1]
+    columns = np.unique(matrix.indices)
+    halo = columns[(columns < start) | (columns >= stop)].astype(np.int64)
+    own = (matrix.indices >= start) & (matrix.indices < stop)
+    dtype = index_dtype(stop - start + len(halo), matrix.nnz)
+    indices = np.empty(matrix.nnz, dtype)
+    indices[own] = matrix.indices[own] - start
+    indices[~own] = np.searchsorted(halo, matrix.indices[~own]) + (stop - start)
+    values = matrix.data, indices, matrix.indptr.astype(dtype)
+    for part, array in zip(PARTS, values, strict=True):
+        write_block(array, _path(storage, name, b, part))
+    write_block(halo, halo_path(storage, name, b))
+    cuts = np.searchsorted(halo, starts).tolist()
+    return {c: (cuts[c], cuts[c + 1]) for c in range(len(starts) - 1) if cuts[c] < cuts[c + 1]}
+
+
+def read_matrix(storage: Storage, name: str, b: int) -> sparse.csr_array:
+    """Read a block of rows, whose columns are its rows and its halo."""
+    data, indices, indptr = (read_block(_path(storage, name, b, part)) for part in PARTS)
+    n_halo = len(np.load(halo_path(storage, name, b), mmap_mode="r"))
+    n_rows = len(indptr) - 1
+    return sparse.csr_array((data, indices, indptr), shape=(n_rows, n_rows + n_halo))
+
+
+def _path(storage: Storage, name: str, b: int, part: str) -> Path:
+    return storage.file(name, f"{b:06d}.{part}.npy")

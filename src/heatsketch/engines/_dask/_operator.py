@@ -1,0 +1,224 @@
+"""The heat operator in blocks of rows: the verbs of a HeatOperator, answered by a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph
+
+from heatsketch.engines._dask._cluster import graph_of, within_threads
+from heatsketch.engines._dask._halo import Halos, with_halo
+from heatsketch.heat_operator import HeatOperator, chunk_sums, stationary_ratio
+from heatsketch.row_blocks import from_each_block
+
+__all__ = ["BlockHeatOperator", "heat_operator_of"]
+
+STEP = "heat-step"
+
+
+def heat_operator_of(K: Any, s: da.Array, stationary: da.Array) -> BlockHeatOperator:
+    """Return ``A = diag(s) K diag(s)``, with weights and stationary direction on storage."""
+    s, stationary = K.cluster.keep(s, stationary)
+    sums = np.concatenate(from_each_block(_squared_lengths, stationary))
+    squared_length = stationary_ratio(sums, 1.0, np.float64)[0]
+    return BlockHeatOperator(K.scaled(s, s), s, stationary, squared_length)
+
+
+def _squared_lengths(v: np.ndarray) -> np.ndarray:
+    return chunk_sums(v, v[:, np.newaxis])
+
+
+@dataclass(frozen=True, eq=False)
+class BlockHeatOperator:
+    """``A``, and what it does to blocks of columns that are dask arrays in its blocks of rows.
+
+    A step is begun at once, and nobody waits for it; but every so many steps their results go to
+    storage first, from where all that follows can be made again.
+    """
+
+    matrix: Any
+    s: Any
+    stationary: da.Array
+    squared_length: float
+    # How many steps lie between a block and storage.
+    depths: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return self.matrix.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of the products."""
+        return self.matrix.dtype
+
+    def __matmul__(self, block: da.Array) -> da.Array:
+        """Multiply a vector, or a block of column vectors, and keep the product on storage."""
+        matrix = self.matrix.resident
+        if block.ndim == 1:
+            product = matrix.with_rows(_vector_product, [block], self.dtype)
+        else:
+            product = matrix.with_rows(_block_product, [block], self.dtype)
+        return matrix.cluster.keep(product)[0]
+
+    def at(self, places: np.ndarray) -> BlockHeatOperator:
+        """Return what rows of new points have to know of these points."""
+        return replace(self, s=np.asarray(self.s[places]))
+
+    def stationary_coefficients(self, block: da.Array) -> da.Array:
+        """Return how much of the stationary direction each column of a block holds."""
+        name = f"chunk-sums-{tokenize(self.stationary.name, block.name)}"
+        tasks = {
+            (name, b, 0): (chunk_sums, (self.stationary.name, b), (block.name, b, 0))
+            for b in range(self.matrix.halo.n_blocks)
+        }
+        return self._coefficients(name, tasks, [self.stationary, block], block)
+
+    def stationary_part(self, coefficients: Any) -> da.Array:
+        """Return the block that consists of the stationary direction alone."""
+        return self.stationary[:, np.newaxis] * coefficients
+
+    def deflate(self, block: da.Array, *, out: Any = None) -> da.Array:
+        """Take the stationary direction out of a block; a new one is made in any case."""
+        return block - self.stationary_part(self.stationary_coefficients(block))
+
+    def step(
+        self,
+        block: da.Array,
+        coefficients: da.Array,
+        *,
+        factors: tuple[float, float, float] = (1.0, 0.0, 0.0),
+        out: Any = None,
+        totals: Any = (),
+        terms: Sequence[float] = (),
+    ) -> tuple[da.Array, da.Array]:
+        """Step on in a recurrence; see :meth:`heatsketch.HeatOperator.step`."""
+        before = [block, coefficients, *([out] if factors[2] else []), *totals]
+        names = [array.name for array in before]
+        token = tokenize(self.matrix.name, names, factors, list(terms))
+        y, w, *sums = self._lazy_step(f"{STEP}-{token}", before, factors, terms)
+        y, w, *sums = self._begun(y, w, sums, block)
+        if len(terms):
+            totals[:] = sums
+        return y, w
+
+    def _begun(self, y: da.Array, w: da.Array, sums: list, block: da.Array) -> list[da.Array]:
+        """Have a step computed, or find it on storage, or leave it if it led to what is there."""
+        cluster = self.matrix.cluster
+        depth = self.depths[y.name] = self.depths.get(block.name, 0) + 1
+        if y.name in cluster.journal.passed:
+            return [y, w, *sums]
+        if depth >= cluster.checkpoint_every or cluster.has(y):
+            kept = cluster.keep(y, w, *sums)
+            cluster.journal.note(checkpoint=y.name)
+            return kept
+        cluster.journal.note(step=y.name)
+        return cluster.hold(y, w, *sums)
+
+    def _lazy_step(
+        self, name: str, before: list[da.Array], factors: Any, terms: Sequence[float]
+    ) -> list[da.Array]:
+        """Return ``y``, its coefficients, and the totals."""
+        matrix, (block, w) = self.matrix.resident, before[:2]
+        exchange, parts = matrix.halo.exchange(block)
+        work = within_threads, matrix.n_threads, _step
+        n_blocks, rest = matrix.halo.n_blocks, before[2:]
+        numbers = tuple(map(float, factors)), tuple(map(float, terms))
+        tasks: dict[Any, Any] = {
+            (f"{name}-all", b): (
+                *work,
+                (matrix.name, b),
+                (self.stationary.name, b),
+                parts[b],
+                (w.name, 0),
+                [(array.name, b, 0) for array in rest],
+                numbers,
+            )
+            for b in range(n_blocks)
+        }
+        inputs = [matrix, self.stationary, *before, Halos(exchange)]
+        whole = graph_of(f"{name}-all", tasks, inputs)
+        y, sums, *totals = (
+            _picked(whole, name, place, n_blocks) for place in range(2 + len(terms))
+        )
+        arrays = [
+            da.Array(graph, layer, block.chunks, dtype=block.dtype) for layer, graph in (y, *totals)
+        ]
+        layer, graph = sums
+        dtype = np.result_type(block.dtype)
+        coefficients = self._combined(f"{layer}-w", layer, graph, block.shape[1], dtype)
+        return [arrays[0], coefficients, *arrays[1:]]
+
+    def _coefficients(self, name: str, tasks: dict, inputs: list, block: da.Array) -> da.Array:
+        graph = graph_of(name, tasks, inputs)
+        return self._combined(f"{name}-w", name, graph, block.shape[1], block.dtype)
+
+    def _combined(self, name: str, layer: str, graph: Any, n_columns: int, dtype: Any) -> da.Array:
+        """Return coefficients from the sums over chunks of all blocks."""
+        sums = [(layer, b, 0) for b in range(self.matrix.halo.n_blocks)]
+        task = (_ratio, sums, float(self.squared_length), dtype)
+        graph = HighLevelGraph(
+            {**graph.layers, name: {(name, 0): task}}, {**graph.dependencies, name: {layer}}
+        )
+        return da.Array(graph, name, ((n_columns,),), dtype=dtype)
+
+
+def _picked(whole: HighLevelGraph, name: str, place: int, n_blocks: int) -> tuple[str, Any]:
+    """Return one of the results of tasks: the name of its layer, and the graph with it."""
+    layer = name if place == 0 else f"{name}-{place}"
+    tasks: Any = {(layer, b, 0): (_pick, (f"{name}-all", b), place) for b in range(n_blocks)}
+    layers, dependencies = whole.layers, whole.dependencies
+    graph = HighLevelGraph({**layers, layer: tasks}, {**dependencies, layer: {f"{name}-all"}})
+    return layer, graph
+
+
+# --- what tasks do ----------------------------------------------------------------------------
+
+
+def _pick(results: tuple, place: int) -> Any:
+    return results[place]
+
+
+def _ratio(sums: list[np.ndarray], squared_length: float, dtype: Any) -> np.ndarray:
+    return stationary_ratio(np.concatenate(sums), squared_length, dtype)
+
+
+def _vector_product(matrix: Any, start: int, vector: list[np.ndarray]) -> np.ndarray:
+    return matrix @ with_halo(vector)
+
+
+def _block_product(matrix: Any, start: int, block: list[np.ndarray]) -> np.ndarray:
+    rows = HeatOperator(matrix, None, np.zeros(matrix.shape[0], matrix.dtype))
+    return rows @ with_halo(block)
+
+
+def _step(
+    matrix: Any,
+    stationary: np.ndarray,
+    parts: list[np.ndarray],
+    w: np.ndarray,
+    rest: list[np.ndarray],
+    numbers: tuple[Any, Any],
+) -> tuple[np.ndarray, ...]:
+    """Return the rows of ``y``, their sums over chunks, and of the totals.
+
+    What is given stays as it is: a task may run again.
+    """
+    factors, terms = numbers
+    out = rest[0].copy() if factors[2] else None
+    totals = np.array(rest[1:] if factors[2] else rest)
+    rows = HeatOperator(matrix, None, _writable(stationary))
+    recurrence = {"factors": factors, "out": out, "totals": totals, "terms": terms}
+    y, sums = rows.step_of_rows(with_halo(parts), _writable(w), **recurrence)
+    return y, sums, *totals
+
+
+def _writable(array: np.ndarray) -> np.ndarray:
+    """Return an array that came over the network as loops were compiled for."""
+    return array if array.flags.writeable else array.copy()

@@ -1,0 +1,96 @@
+"""Points of all kinds as dask arrays, whose tasks read files."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.base import tokenize
+from scipy import sparse
+
+from heatsketch.engines._dask._cluster import Cluster, delayed, lazy_array
+from heatsketch.engines._dask._storage import read_block, write_block
+from heatsketch.exceptions import HeatSketchError
+from heatsketch.files import open_table
+
+__all__ = ["points_in_files", "read_points"]
+
+CHUNK_BYTES = 2**26  # of a task that reads points
+
+
+def read_points(cluster: Cluster, X: Any) -> Any:
+    """Return a file or a dask array as a dask array in chunks of whole rows; others as they are.
+
+    It is named by what is in it, so that all that is computed from it is, too.
+    """
+    if isinstance(X, str | Path):
+        X = _from_file(Path(X))
+    if type(X).__module__.partition(".")[0] == "zarr":
+        X = da.from_array(X, chunks=(_rows(X.shape[1], X.dtype, X.chunks[0]), -1))
+    if not isinstance(X, da.Array):
+        return X
+    if X.ndim != 2 or 0 in X.shape:
+        raise HeatSketchError(f"X has shape {X.shape}; give one row of numbers for each point.")
+    if any(np.isnan(size) for size in X.shape):
+        X = X.compute_chunk_sizes()
+    X = X.rechunk({1: -1})
+    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    task = cluster.storage.name("digest", X.name)
+    reading = {(task, i): (_digest, (X.name, i, 0)) for i in range(X.numblocks[0])}
+    digests = cluster.run(delayed(task, reading, [X]), stage="reading")
+    name = cluster.storage.name("points", digests, X.dtype.str)
+    tasks = {(name, i, 0): (np.ascontiguousarray, (X.name, i, 0)) for i in range(X.numblocks[0])}
+    return lazy_array(name, tasks, [X], X.chunks, X.dtype)
+
+
+def _digest(chunk: np.ndarray) -> str:
+    return sha256(np.ascontiguousarray(chunk).data).hexdigest()
+
+
+def _rows(n_columns: int, dtype: Any, multiple: int = 1) -> int:
+    """Return how many rows a task reads, a multiple of what one chunk of a file holds."""
+    rows = CHUNK_BYTES // max(1, n_columns * np.dtype(dtype).itemsize)
+    return max(multiple, rows // multiple * multiple)
+
+
+def _from_file(path: Path) -> Any:
+    table = open_table(path)
+    if table.is_sparse:
+        raise HeatSketchError(f"X={str(path)!r} is sparse, and a cluster takes dense points only.")
+    if path.suffix.lower() == ".zarr":
+        array = table.array  # type: ignore[attr-defined]
+        rows = _rows(array.shape[1], array.dtype, (array.shards or array.chunks)[0])
+        return da.from_array(array, chunks=(rows, -1)).astype(table.dtype)
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    sizes = [open_table(file).n_rows for file in files]
+    name = f"file-{tokenize(str(path), [file.stat().st_mtime_ns for file in files])}"
+    tasks = {(name, i, 0): (_read_file, file, table.dtype) for i, file in enumerate(files)}
+    return lazy_array(name, tasks, [], (tuple(sizes), (len(table.names),)), table.dtype)
+
+
+def _read_file(path: Path, dtype: Any) -> np.ndarray:
+    return open_table(path).read().X.astype(dtype)
+
+
+def points_in_files(cluster: Cluster, X: Any) -> da.Array:
+    """Return points in memory as an array whose tasks read files."""
+    if isinstance(X, da.Array):
+        return X
+    if sparse.issparse(X):
+        raise HeatSketchError(
+            f"X of shape {X.shape} is sparse, and a cluster takes dense points only; "
+            "pass X.toarray(), or use engine='local'."
+        )
+    name = cluster.storage.name("points", X.shape, X.dtype.str, X)
+    rows = _rows(X.shape[1], X.dtype)
+    starts = range(0, len(X), rows)
+    tasks = {}
+    for i, start in enumerate(starts):
+        path = cluster.storage.block(name, i)
+        write_block(X[start : start + rows], path)
+        tasks[name, i, 0] = (read_block, path)
+    sizes = tuple(len(X[start : start + rows]) for start in starts)
+    return lazy_array(name, tasks, [], (sizes, (X.shape[1],)), X.dtype)

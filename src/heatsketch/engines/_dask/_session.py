@@ -1,0 +1,142 @@
+"""The work of one fit: an engine that is connected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from scipy import sparse
+
+from heatsketch.engines._dask._cluster import Cluster, connected, lazy_array
+from heatsketch.engines._dask._given import matrix_in_blocks
+from heatsketch.engines._dask._graph import BlockNeighbors, neighbor_blocks
+from heatsketch.engines._dask._halo import cut_rows
+from heatsketch.engines._dask._lists import arrange
+from heatsketch.engines._dask._order import in_order
+from heatsketch.engines._dask._points import points_in_files, read_points
+from heatsketch.engines._dask._storage import Journal, Storage, read_block, write_block
+from heatsketch.engines._engine import Engine
+from heatsketch.engines._local import EXACT_COMPARISONS, SELECTION
+from heatsketch.exceptions import HeatSketchError
+from heatsketch.graph import find_neighbors
+from heatsketch.metrics import LIST_METRICS
+
+__all__ = ["Session", "session"]
+
+# Of a worker's memory, what the rows of a block may take; and what one row takes while a graph of
+# 15 neighbours is symmetrised, or 64 columns step on.
+SHARE, ROW_BYTES = 0.25, 1200
+
+
+@contextmanager
+def session(engine: Any, folder: Path) -> Iterator[Engine]:
+    """Connect, and work in a folder."""
+    storage = Storage.at(folder)
+    with connected(engine.client, allow_unencrypted=engine.allow_unencrypted) as client:
+        journal = Journal(folder / "journal.jsonl")
+        cluster = Cluster(client, storage, journal, engine.checkpoint_every)
+        with cluster.working():
+            yield Session(cluster, engine.rows_per_block, engine.graph_tolerance)
+
+
+@dataclass(frozen=True, eq=False)
+class Session(Engine):
+    """What a DaskEngine is while it is connected."""
+
+    cluster: Cluster
+    rows_per_block: Any
+    graph_tolerance: float
+
+    def neighbors(
+        self, X: Any, *, metric: Any, n_neighbors: int | None, n_columns: int
+    ) -> tuple[Any, Any]:
+        """Find who is near whom among the rows of ``X``."""
+        if metric == "precomputed" and sparse.issparse(X):
+            neighbors, d2 = find_neighbors(X, metric=metric)
+            return neighbors, self.hold(d2)
+        if n_neighbors is None or metric not in LIST_METRICS:
+            raise HeatSketchError(
+                f"n_neighbors={n_neighbors} and metric={metric!r}: a cluster keeps near neighbours "
+                "in euclidean or cosine distance; use n_neighbors=15, for instance, and one of "
+                "these metrics, or engine='local'."
+            )
+        return self._neighbors(points_in_files(self.cluster, X), metric, n_neighbors, n_columns)
+
+    def _neighbors(
+        self, X: da.Array, metric: str, n_neighbors: int, n_columns: int
+    ) -> tuple[BlockNeighbors, Any]:
+        if not 1 <= n_neighbors <= X.shape[0]:
+            raise HeatSketchError(
+                f"n_neighbors={n_neighbors} is not between 1 and the {X.shape[0]} points of X; "
+                "use another number."
+            )
+        many = X.shape[0] ** 2 * (X.shape[1] + SELECTION) > EXACT_COMPARISONS
+        lists = arrange(
+            self.cluster,
+            X,
+            metric=metric,
+            n_neighbors=n_neighbors,
+            tolerance=self.graph_tolerance if many else 0,
+            starts=cut_rows(X.shape[0], self.rows(X.shape[0])),
+        )
+        options: dict[str, Any] = {"metric": metric, "n_neighbors": n_neighbors}
+        d2 = neighbor_blocks(self.cluster, lists, **options, dtype=X.dtype)
+        order = lists.vector("rows", np.int64)
+        return BlockNeighbors(lists, **options, n_features=X.shape[1], order=order), d2
+
+    def read(self, X: Any) -> Any:
+        """Return a file or a dask array as a dask array in chunks of whole rows."""
+        return read_points(self.cluster, X)
+
+    def rows(self, n_rows: int) -> int:
+        """Return how many rows a block has."""
+        if self.rows_per_block != "auto":
+            return self.rows_per_block
+        workers = self.cluster.client.scheduler_info()["workers"].values()
+        limits = [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
+        most = int(SHARE * min(limits) / ROW_BYTES) if limits else n_rows
+        return min(-(-n_rows // max(1, len(workers))), most)
+
+    def hold(self, array: Any) -> Any:
+        """Return a sparse matrix or a vector in blocks on storage."""
+        if isinstance(array, da.Array):
+            return array
+        if sparse.issparse(array):
+            return matrix_in_blocks(self.cluster, array, self.rows(array.shape[0]))
+        if array.ndim != 1:
+            raise HeatSketchError(
+                f"X of shape {array.shape} is a dense matrix over pairs of points, which a cluster "
+                "does not hold; pass a sparse one, or use engine='local'."
+            )
+        return self._vector(array)
+
+    def _vector(self, array: np.ndarray) -> da.Array:
+        starts = cut_rows(len(array), self.rows(len(array)))
+        name = self.cluster.storage.name("vector", starts, array.dtype.str, array)
+        tasks = {}
+        for b in range(len(starts) - 1):
+            path = self.cluster.storage.block(name, b)
+            write_block(array[starts[b] : starts[b + 1]], path)
+            tasks[name, b] = (read_block, path)
+        chunks = (tuple(np.diff(starts).tolist()),)
+        return lazy_array(name, tasks, [], chunks, array.dtype)
+
+    def keep(self, block: da.Array) -> da.Array:
+        """Return a block that reads from storage."""
+        return self.cluster.keep(block)[0]
+
+    def finish(self, *needed: da.Array) -> None:
+        """Delete checkpoints and files between stages."""
+        self.cluster.journal.begin_anew()
+        self.cluster.storage.tidy({array.name.removeprefix("kept-") for array in needed})
+
+    def in_given_order(self, block: da.Array, order: Any) -> da.Array:
+        """Return the block whose row ``order[i]`` is row ``i`` of this one."""
+        if isinstance(order, np.ndarray) and (order == np.arange(len(order))).all():
+            return block
+        return in_order(self.cluster, block, self.hold(order))

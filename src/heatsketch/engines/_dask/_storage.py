@@ -1,0 +1,183 @@
+"""Blocks, answers and a journal in a folder that all workers see.
+
+A block is a file ``blocks/<name>/<number>.npy``, where the name says what is in it: it is made from
+the names of all that it was computed from. Whoever computes it twice writes the same file twice.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Set
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_hex
+from shutil import rmtree
+from typing import Any
+
+import numpy as np
+
+from heatsketch.atomic_file import atomic_file, file_errors
+
+__all__ = ["Journal", "Storage", "read_block", "write_block"]
+
+# Names of checkpoints, and of what goes from one stage to the next.
+PASSING = re.compile("^(heat-step|of-rows|sorted)-|-(sample|near|squares|sorted|found|back)")
+LARGEST_ANSWER = 2**25  # bytes that are worth a line in the journal
+
+
+def write_block(block: np.ndarray, path: Path) -> None:
+    """Write a block, unless somebody has: all who write it write the same."""
+    if path.exists():
+        return
+    with file_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(path, overwrite=True) as file:
+        np.save(file, np.ascontiguousarray(block), allow_pickle=False)
+
+
+def read_block(path: Path) -> np.ndarray:
+    """Read a block."""
+    with file_errors(path, doing="read"):
+        return np.load(path, allow_pickle=False)
+
+
+@dataclass(frozen=True)
+class Storage:
+    """What is on storage, under the names of arrays.
+
+    The tag is part of all names: two fits of the same points on one cluster, each in its own
+    folder, must not take each other's tasks for their own.
+    """
+
+    folder: Path
+    tag: str
+
+    @classmethod
+    def at(cls, folder: Path) -> Storage:
+        """Return the storage in a folder, with the tag that it has had from the beginning."""
+        path = folder / "tag.npy"
+        with file_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        write_block(np.array(token_hex(8)), path)
+        return cls(folder, str(read_block(path)))
+
+    def name(self, kind: str, *content: Any) -> str:
+        """Return the name of something that came from elsewhere, by its content."""
+        digest = sha256(repr((self.tag, kind)).encode())
+        for part in content:
+            plain = isinstance(part, np.ndarray)
+            digest.update(np.ascontiguousarray(part).data if plain else repr(part).encode())
+        return f"{kind}-{digest.hexdigest()[:32]}"
+
+    def block(self, name: str, number: int) -> Path:
+        """Return where a block is, or will be."""
+        return self.folder / "blocks" / name / f"{number:06d}.npy"
+
+    def file(self, name: str, part: str) -> Path:
+        """Return where some other part of a name is, or will be."""
+        return self.folder / "blocks" / name / part
+
+    def is_complete(self, name: str, n_blocks: int) -> bool:
+        """Say whether all blocks of a name are there."""
+        return all(self.block(name, b).exists() for b in range(n_blocks))
+
+    def tidy(self, needed: Set[str]) -> None:
+        """Delete what only stages of a fit had to pass on."""
+        for folder in (self.folder / "blocks").iterdir():
+            if PASSING.search(folder.name) and folder.name not in needed:
+                rmtree(folder, ignore_errors=True)  # which somebody may be reading still
+
+
+class Journal:
+    """What a driver has done, line by line, for one that begins again.
+
+    Answers are small results, which need not be asked for again. Steps that an earlier driver took
+    before its last checkpoint need not be redone, either.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._answers: dict[str, Any] = {}
+        self.passed: set[str] = set()
+        steps = set[str]()
+        for entry in self._entries():
+            if "answer" in entry:
+                self._answers[entry["answer"]] = entry["value"]
+            elif "step" in entry:
+                steps.add(entry["step"])
+            elif "checkpoint" in entry:
+                self.passed, steps = self.passed | steps, set()
+            elif "finished" in entry:
+                self.passed, steps = set(), set()
+
+    def _entries(self) -> Iterator[dict[str, Any]]:
+        if not self._path.exists():
+            return
+        with file_errors(self._path, doing="read"), self._path.open() as file:
+            for line in file:
+                with suppress(ValueError):  # the last line of a driver that was killed
+                    yield json.loads(line)
+
+    def begin_anew(self) -> None:
+        """Forget the steps: their results are about to go."""
+        self.passed = set()
+        self.note(finished=True)
+
+    def note(self, **entry: Any) -> None:
+        """Add a line."""
+        with file_errors(self._path), self._path.open("a") as file:
+            file.write("\n" + json.dumps(entry))  # after a line that may have been cut off
+
+    def answer(self, name: str, ask: Callable[[], Any]) -> Any:
+        """Return what was answered before under this name, or ask and remember."""
+        if name not in self._answers:
+            found = ask()
+            if _size(found) > LARGEST_ANSWER:
+                return found
+            self._answers[name] = _encoded(found)
+            self.note(answer=name, value=self._answers[name])
+        return _decoded(self._answers[name])
+
+
+def _size(value: Any) -> int:
+    """Return the bytes of all arrays in a result."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return value.nbytes
+    if isinstance(value, np.ndarray | tuple | list):
+        return sum(map(_size, value))
+    return 8
+
+
+def _encoded(value: Any) -> Any:
+    """Return a result as JSON, every bit of it."""
+    if isinstance(value, np.generic):
+        return {"scalar": _encoded(np.asarray(value))}
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return {"objects": [_encoded(entry) for entry in value.ravel()], "shape": value.shape}
+    if isinstance(value, np.ndarray):
+        words = b64encode(np.ascontiguousarray(value).tobytes()).decode()
+        return {"array": words, "dtype": value.dtype.str, "shape": value.shape}
+    if isinstance(value, tuple | list):
+        return {type(value).__name__: [_encoded(entry) for entry in value]}
+    return {"value": value}  # Python writes floats so that they come back as they were
+
+
+def _decoded(found: dict[str, Any]) -> Any:
+    if "scalar" in found:
+        return _decoded(found["scalar"])[()]
+    if "objects" in found:
+        array = np.empty(len(found["objects"]), object)
+        array[:] = [_decoded(entry) for entry in found["objects"]]
+        return array.reshape(found["shape"])
+    if "array" in found:
+        array = np.frombuffer(b64decode(found["array"]), found["dtype"])
+        return array.reshape(found["shape"]).copy()
+    if "tuple" in found:
+        return tuple(_decoded(entry) for entry in found["tuple"])
+    if "list" in found:
+        return [_decoded(entry) for entry in found["list"]]
+    return found["value"]

@@ -1,0 +1,396 @@
+"""A cluster of real processes: the bits of one machine, whatever dies."""
+
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import dask
+import dask.array as da
+import numpy as np
+import psutil
+import pytest
+from distributed import Client, LocalCluster
+from registry import cloud
+from scipy import sparse
+
+from heatsketch import DaskEngine, HeatSketch
+from heatsketch.engines._dask._cluster import connected, within_threads
+from heatsketch.exceptions import (
+    DisconnectedGraphWarning,
+    FileError,
+    HeatSketchError,
+    MissingValueError,
+    NotStorableError,
+)
+from heatsketch.files import Block, table_writer
+from heatsketch.progress import listening
+
+PIECE = 4096
+# dask's own threads may warn while a cluster that was shot at shuts down.
+pytestmark = pytest.mark.filterwarnings("default:::distributed", "default:::asyncio")
+
+
+def processes(n_workers):
+    return LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        silence_logs=50,
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def workers_come_back():
+    """However often they are killed; LocalCluster gives up on those that need 15 seconds."""
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}):
+        yield
+
+
+@pytest.fixture(scope="module")
+def client():
+    with processes(2) as cluster, Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    """Distances along a closed thread, by dtype: seven blocks of the smallest size."""
+    n_points = 6 * PIECE + 77
+    ends = (np.arange(n_points)[:, np.newaxis] + [0, 1, 2, 700]) % n_points
+    lengths = np.random.default_rng(0).uniform(0.5, 1.5, ends.shape)
+    lengths[:, 0] = 0
+    starts = np.arange(0, ends.size + 1, ends.shape[1])
+    distances = sparse.csr_array((lengths.ravel(), ends.ravel(), starts))
+    distances.sort_indices()
+    return {dtype: distances.astype(dtype) for dtype in ("float32", "float64")}
+
+
+def fit(distances, engine="local", **options):
+    return HeatSketch(4, metric="precomputed", engine=engine, **options).fit(distances)
+
+
+NARROW = {"epsilon": 0.3, "normalization": "bistochastic"}  # few sweeps
+# All of them, with 1, 2 and 4 workers and up to 16 blocks, are run by ``make grid``.
+GRID = [
+    (1, "float64", {"power": 1, "random_matrix": "rademacher"}),
+    (1, "float32", {"power": 8, **NARROW}),
+    (3, "float32", {"power": 64}),
+    (3, "float64", {"power": "auto", "weighting": "random_walk", "stationary": "keep"}),
+    (7, "float32", {"power": 8}),
+    (7, "float64", {"power": 1, **NARROW}),
+]
+
+
+@pytest.mark.parametrize(("n_blocks", "dtype", "options"), GRID)
+def test_the_embedding_is_the_local_one_bit_for_bit(
+    client, graphs, tmp_path, n_blocks, dtype, options
+):
+    distances = graphs[dtype]
+    wanted = fit(distances, **options)
+    engine = DaskEngine(client, storage=tmp_path, rows_per_block=-(-7 // n_blocks) * PIECE)
+    model = fit(distances, engine, **options)
+    assert isinstance(model.embedding_, da.Array)
+    assert model.embedding_.numblocks == (n_blocks, 1)
+    assert model.power_ == wanted.power_
+    assert model.n_connected_components_ == wanted.n_connected_components_
+    np.testing.assert_array_equal(model.embedding_.compute(), wanted.embedding_)
+    some = distances[::1000]
+    np.testing.assert_array_equal(model.transform(some), wanted.transform(some))
+
+
+def test_two_fits_of_the_same_points_keep_to_their_folders(client, graphs, tmp_path):
+    distances, embeddings = graphs["float32"], []
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        model = fit(distances, DaskEngine(client, storage=folder), power=1)
+        embeddings.append(model.embedding_.compute())
+        shutil.rmtree(folder)  # while the first model is still there
+    np.testing.assert_array_equal(*embeddings)
+
+
+def manifold(n_points):
+    t = np.random.default_rng(0).uniform(0, 6, (n_points, 2))
+    return np.column_stack([np.cos(t), np.sin(t), t[:, 0] * t[:, 1]]).astype(np.float32)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_the_graph_of_the_cluster_is_the_local_one(client, tmp_path, metric):
+    X = manifold(50_000)  # enough for lists
+    options = {"power": 2, "n_neighbors": 10, "metric": metric}
+    wanted = HeatSketch(4, **options).fit(X)
+    assert wanted.neighbors_.lists.tree.n_lists > 100
+    engine = DaskEngine(client, storage=tmp_path, rows_per_block=25_000)
+    model = HeatSketch(4, **options, engine=engine).fit(da.from_array(X, chunks=(17_000, 3)))
+    np.testing.assert_array_equal(model.embedding_.compute(), wanted.embedding_)
+    new = X[::3000] + np.float32(0.01)
+    np.testing.assert_array_equal(model.transform(new), wanted.transform(new))
+
+
+def test_points_come_from_wherever_they_are(client, tmp_path):
+    X = manifold(9000)
+    wanted = HeatSketch(4, power=2, n_neighbors=6).fit(X).embedding_
+    for name in ("points.zarr", "points.parquet", "points.npy"):
+        with table_writer(tmp_path / name, list("abcde"), dtype=np.float32) as writer:
+            writer.append(Block(X))
+    given = [X, str(tmp_path / "points.zarr"), tmp_path / "points.parquet", tmp_path / "points.npy"]
+    for points in given:
+        engine = DaskEngine(client, storage=tmp_path / "run")
+        found = HeatSketch(4, power=2, n_neighbors=6, engine=engine).fit(points).embedding_
+        np.testing.assert_array_equal(found.compute(), wanted)
+
+
+# --- what dies ------------------------------------------------------------------------------
+
+
+def runs(client):
+    """Count the tasks that came to an end so far, those that are done again included."""
+    return client.run_on_scheduler(
+        lambda dask_scheduler: sum(
+            prefix.state_counts["memory"] for prefix in dask_scheduler.task_prefixes.values()
+        )
+    )
+
+
+class Killer(threading.Thread):
+    """Kills workers at random moments, when some work has been done since the last kill."""
+
+    def __init__(self, client, n_kills, n_tasks, seed=0):
+        super().__init__(daemon=True)
+        self.client, self.n_kills, self.n_tasks = client, n_kills, n_tasks
+        self.rng, self.kills, self.done = np.random.default_rng(seed), 0, threading.Event()
+
+    def run(self):
+        moments = np.sort(self.rng.uniform(0.05, 0.9, self.n_kills)) * self.n_tasks
+        for moment in moments:
+            while runs(self.client) < moment + self.n_tasks * 0.02 * self.kills:
+                if self.done.wait(0.01):
+                    return
+            os.kill(self._victim(), signal.SIGKILL)
+            self.kills += 1
+
+    def _victim(self):
+        """Return the process of a worker that works: one that is killed while it starts is lost."""
+        while True:
+            alive = set(self.client.nthreads())
+            nannies = self.client.cluster.workers.values()
+            pids = [n.process.pid for n in nannies if n.worker_address in alive]
+            if pids:
+                return int(self.rng.choice(pids))
+            time.sleep(0.05)
+
+
+def test_five_kills_change_no_bit_and_little_is_done_again(client, graphs, tmp_path):
+    distances = graphs["float32"]
+    options = {"power": 20, "epsilon": 0.3}
+    blocks = {"rows_per_block": 2 * PIECE, "checkpoint_every": 1}
+    before = runs(client)
+    wanted = fit(distances, DaskEngine(client, storage=tmp_path / "calm", **blocks), **options)
+    n_tasks = runs(client) - before
+    with processes(2) as cluster, Client(cluster, set_as_default=False) as shot_at:
+        killer = Killer(shot_at, 5, n_tasks)
+        killer.start()
+        engine = DaskEngine(shot_at, storage=tmp_path / "shot at", **blocks)
+        embedding = fit(distances, engine, **options).embedding_
+        killer.done.set()
+        killer.join()
+        n_tasks_and_more = runs(shot_at)
+    np.testing.assert_array_equal(embedding.compute(), wanted.embedding_.compute())
+    np.testing.assert_array_equal(embedding.compute(), fit(distances, **options).embedding_)
+    assert killer.kills == 5
+    assert n_tasks_and_more <= n_tasks * (1 + 5 * 0.05)
+
+
+RESUMED = """
+import sys
+import numpy as np
+from scipy import sparse
+from heatsketch import DaskEngine, HeatSketch
+from distributed import Client, LocalCluster
+
+if __name__ == "__main__":
+    folder = sys.argv[1]
+    parts = (np.load(f"{folder}/{part}.npy") for part in ("data", "indices", "indptr"))
+    distances = sparse.csr_array(tuple(parts))
+    with LocalCluster(n_workers=1, threads_per_worker=1, host="127.0.0.1",
+                      dashboard_address="127.0.0.1:0", silence_logs=50) as cluster:
+        with Client(cluster) as client:
+            engine = DaskEngine(client, storage=f"{folder}/run", checkpoint_every=2)
+            model = HeatSketch(4, metric="precomputed", power=16, epsilon=0.3, engine=engine)
+            np.save(f"{folder}/embedding.npy", model.fit(distances).embedding_.compute())
+"""
+
+
+def test_a_driver_that_was_killed_goes_on_from_its_last_checkpoint(graphs, tmp_path):
+    distances = graphs["float64"]
+    for part in ("data", "indices", "indptr"):
+        np.save(tmp_path / f"{part}.npy", getattr(distances, part))
+    script = tmp_path / "driver.py"
+    script.write_text(RESUMED)
+    command = [sys.executable, script, tmp_path]
+    driver = subprocess.Popen(command, start_new_session=True)
+    journal = tmp_path / "run" / "journal.jsonl"
+    deadline = time.monotonic() + 90
+    while not journal.exists() or journal.read_text().count("checkpoint") < 2:
+        assert driver.poll() is None, "the driver ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.killpg(driver.pid, signal.SIGKILL)  # and its workers with it
+    driver.wait()
+    before = journal.read_text()
+    subprocess.run(command, check=True, timeout=120)
+    embedding = fit(distances, power=16, epsilon=0.3).embedding_
+    np.testing.assert_array_equal(np.load(tmp_path / "embedding.npy"), embedding)
+    first = [line for line in before.splitlines() if '"step"' in line]
+    again = [line for line in journal.read_text()[len(before) :].splitlines() if '"step"' in line]
+    redone = set(first) & set(again)
+    assert len(redone) <= 2  # at most what lies between two checkpoints
+    assert len(first) - len(redone) >= 2
+
+
+# --- afterwards -------------------------------------------------------------------------------
+
+
+def test_a_fit_leaves_no_checkpoints_and_can_be_made_again(client, graphs, tmp_path):
+    options = {"power": 4, **NARROW}
+    engine = DaskEngine(client, storage=tmp_path, checkpoint_every=1)
+    model = fit(graphs["float32"], engine, **options)
+    names = [folder.name for folder in (tmp_path / "blocks").iterdir()]
+    assert not any(name.startswith("heat-step") for name in names)
+    assert sum(name.startswith("of-rows") for name in names) == 1  # of dozens of sweeps
+    again = fit(graphs["float32"], engine, **options)
+    np.testing.assert_array_equal(again.embedding_.compute(), model.embedding_.compute())
+
+
+def test_a_model_outlives_its_cluster_but_goes_into_no_file(graphs, tmp_path):
+    distances, heard = graphs["float32"], []
+
+    def listener(name, n_steps):
+        return lambda: heard.append(name)
+
+    with listening(listener):
+        engine = DaskEngine(storage=tmp_path / "run")
+        model = fit(distances, engine, power=2, **NARROW)
+    wanted = fit(distances, power=2, **NARROW)
+    some = distances[::1000]
+    np.testing.assert_array_equal(model.transform(some), wanted.transform(some))
+    assert {"normalization", "products"} <= set(heard)
+    with pytest.raises(NotStorableError, match="to_zarr"):
+        model.save(tmp_path / "model.heatsketch")
+    with pytest.raises(NotStorableError, match="to_zarr"):
+        pickle.dumps(model)
+    assert pickle.loads(pickle.dumps(engine)).storage == engine.storage
+
+
+def test_a_connection_is_not_pickled(client, tmp_path):
+    with pytest.raises(NotStorableError, match="address of the scheduler"):
+        pickle.dumps(DaskEngine(client, storage=tmp_path))
+
+
+# --- manners ----------------------------------------------------------------------------------
+
+
+def test_storage_that_cannot_be_written_is_a_typed_error(client, graphs, tmp_path):
+    place = tmp_path / "file"
+    place.write_text("no folder")
+    with pytest.raises(FileError, match="file"):
+        fit(graphs["float32"], DaskEngine(client, storage=place), power=2)
+
+
+def test_a_scheduler_without_encryption_needs_a_word(tmp_path):
+    with (
+        LocalCluster(
+            n_workers=0, host="0.0.0.0", dashboard_address="127.0.0.1:0", silence_logs=50
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        assert "127.0.0.1" not in client.scheduler_info()["address"]
+        with pytest.raises(HeatSketchError, match="allow_unencrypted=True"):
+            fit(np.eye(3), DaskEngine(client, storage=tmp_path))
+
+
+def test_a_cluster_of_our_own_listens_to_this_machine_only(tmp_path):
+    with connected(None, allow_unencrypted=False) as client:
+        this = psutil.Process()
+        sockets = [
+            socket.laddr.ip
+            for process in [this, *this.children(recursive=True)]
+            for socket in process.net_connections("inet")
+            if socket.status == psutil.CONN_LISTEN
+        ]
+        assert len(client.nthreads()) >= 1
+        assert set(sockets) == {"127.0.0.1"}
+
+
+def test_threads_inside_a_task_are_limited(client):
+    def found():
+        import numpy  # noqa: F401 - whose BLAS it is
+        from threadpoolctl import threadpool_info
+
+        return [library["num_threads"] for library in threadpool_info()]
+
+    assert set(client.submit(within_threads, 1, found).result()) <= {1}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "storage=None"),
+        ({"storage": "s3://bucket/run"}, "storage='s3://bucket/run' is no path"),
+        ({"storage": "a", "rows_per_block": 0}, "rows_per_block=0 must be"),
+        ({"storage": "a", "checkpoint_every": 2.5}, "checkpoint_every=2.5 must be"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, message):
+    with pytest.raises(HeatSketchError, match=message):
+        DaskEngine(**options)
+
+
+def test_what_a_cluster_does_not_do_is_said(client, tmp_path):
+    engine = DaskEngine(client, storage=tmp_path)
+    with pytest.raises(HeatSketchError, match="n_neighbors=None and metric='euclidean'"):
+        HeatSketch(2, engine=engine).fit(cloud(100))
+    with pytest.raises(HeatSketchError, match="n_neighbors=101 is not between"):
+        HeatSketch(2, n_neighbors=101, engine=engine).fit(cloud(100))
+    with pytest.raises(HeatSketchError, match="dense matrix"):
+        HeatSketch(2, affinity="precomputed", engine=engine).fit(np.ones((9, 9)))
+    lazy = da.from_array(cloud(100), chunks=(50, 3))
+    with pytest.raises(HeatSketchError, match="row_ids"):
+        HeatSketch(2, n_neighbors=5, engine=engine).fit(lazy, row_ids=np.arange(100))
+    with pytest.raises(HeatSketchError, match="has shape"):
+        HeatSketch(2, n_neighbors=5, engine=engine).fit(lazy[0])
+
+
+def test_a_number_that_is_none_is_found_on_the_cluster(client, tmp_path):
+    X = cloud(100)
+    X[70, 2] = np.nan
+    lazy = da.from_array(X, chunks=(30, 3))
+    model = HeatSketch(2, n_neighbors=5, engine=DaskEngine(client, storage=tmp_path))
+    with pytest.raises(MissingValueError, match="NaN in row 70, column 2"):
+        model.fit(lazy)
+
+
+def test_warnings_are_those_of_one_machine(client, tmp_path):
+    X = cloud(6000)
+    X[:3000] += 50
+    model = HeatSketch(2, power=2, n_neighbors=5, engine=DaskEngine(client, storage=tmp_path))
+    with pytest.warns(DisconnectedGraphWarning, match="=2 pieces"):
+        model.fit(X)
+
+
+def test_without_dask_there_is_a_hint(tmp_path):
+    code = (
+        "import sys; sys.modules['distributed'] = None; sys.modules['dask'] = None\n"
+        "import importlib.util; real = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda n, *a: None if n in ('dask', 'distributed') "
+        "else real(n, *a)\n"
+        "import heatsketch\n"
+        "try:\n    heatsketch.DaskEngine()\n"
+        "except ImportError as error:\n    print(error)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install "heatsketch[cluster]"' in found.stdout
