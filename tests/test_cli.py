@@ -129,6 +129,14 @@ def test_new_rows_are_found_by_the_names_of_their_columns(desk):
     assert run("transform new.heatsketch points.npy -o c.npy").exit_code == 3
 
 
+def test_a_plan_for_a_cluster_needs_dask(monkeypatch):
+    monkeypatch.setattr("heatsketch.engines._dask_engine.find_spec", lambda name: None)
+    result = run("plan --n 1e6 --d 4 --workers 2")
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.endswith('install it with: pip install "heatsketch[cluster]".\n')
+
+
 def test_transform_in_blocks_is_transform(desk, monkeypatch):
     monkeypatch.setattr("heatsketch.cli._transform.BLOCK_BYTES", 64)
     arguments = "transform m.heatsketch points.parquet --columns x,y --ids who -o out.parquet"

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from heatsketch.cli._console import Reply
+from heatsketch.cli._exit_codes import ExitCode, as_exit_code
 from heatsketch.cli._options import (
     Components,
     Neighbors,
@@ -96,7 +97,9 @@ def _on_cluster(**job: Any) -> Reply:
     from heatsketch.cluster_cost import Job, calibrate, forecast
 
     asked = Job(**job)
-    found = forecast(asked, calibrate(asked))
+    with as_exit_code(ExitCode.ARGUMENTS, ImportError):  # dask may not be installed
+        calibration = calibrate(asked)
+    found = forecast(asked, calibration)
     slow, full = found.bottleneck, found.fullest
     told = {
         **asked._asdict(),
