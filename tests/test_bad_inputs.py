@@ -22,7 +22,8 @@ import dask.array as da
 import numpy as np
 import pytest
 from bad_inputs import CLOUD, DOORS, POINTS, ROWS, Row, fit
-from distributed import Client, LocalCluster
+from distributed import Client
+from local_clusters import processes
 from points_in_files import as_file
 from typer.testing import CliRunner
 
@@ -104,11 +105,7 @@ IN_BLOCKS = [
 
 @pytest.fixture(scope="module")
 def client():
-    options = {"n_workers": 1, "threads_per_worker": 1, "host": "127.0.0.1", "silence_logs": 50}
-    with (
-        LocalCluster(**options, dashboard_address="127.0.0.1:0") as cluster,
-        Client(cluster, set_as_default=False) as joined,
-    ):
+    with processes(1) as cluster, Client(cluster, set_as_default=False) as joined:
         joined.run(importlib.import_module, "heatsketch.validation")
         yield joined
 

@@ -4,8 +4,10 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,6 +63,16 @@ def test_files_and_bodies_are_short(path):
         if isinstance(node, ast.FunctionDef):
             body = node.body[1:] if ast.get_docstring(node) else node.body
             assert not body or body[-1].end_lineno - body[0].lineno < 40, node.name
+
+
+def test_the_map_of_the_house_has_every_room_on_its_floor():
+    desk = Path(__file__).parent.parent
+    contract = tomllib.loads((desk / "pyproject.toml").read_text())["tool"]["importlinter"]
+    floors = [set(floor.split(" | ")) for floor in contract["contracts"][0]["layers"]]
+    drawn = (desk / "CONTRIBUTING.md").read_text().partition("    src/heatsketch/\n")[2]
+    drawn = drawn.partition("\n\n")[0].split("      ---\n")
+    rooms = [set(re.findall(r"^ {6}(\w+)(?:\.py|/) ", floor, re.M)) for floor in drawn]
+    assert rooms == floors[:0:-1]  # from below, without __main__
 
 
 def test_importing_brings_nothing_heavy():
