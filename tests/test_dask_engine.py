@@ -20,7 +20,8 @@ from registry import cloud
 from scipy import sparse
 
 from heatsketch import DaskEngine, HeatSketch
-from heatsketch.engines._dask._cluster import connected, within_threads
+from heatsketch.engines._dask._cluster import within_threads
+from heatsketch.engines._dask._connection import connected
 from heatsketch.exceptions import (
     DisconnectedGraphWarning,
     FileError,

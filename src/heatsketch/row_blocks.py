@@ -42,8 +42,12 @@ class RowBlocks(ABC):
     Its vectors are lazy arrays in the same blocks.
     """
 
-    shape: tuple[int, int]
     dtype: np.dtype
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
 
     @abstractmethod
     def __matmul__(self, vector: Any) -> Any:

@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import dask
 import dask.array as da
 import numpy as np
 from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
-from distributed import Client, LocalCluster, as_completed
+from distributed import Client, as_completed
 from threadpoolctl import ThreadpoolController
 
 from heatsketch.engines._dask._storage import Journal, Storage, read_block, write_block
-from heatsketch.exceptions import HeatSketchError, NotStorableError
+from heatsketch.exceptions import NotStorableError
 from heatsketch.progress import is_heard, steps
 from heatsketch.threads import at_most
 
@@ -27,7 +26,6 @@ __all__ = [
     "RETRIES",
     "Chunk",
     "Cluster",
-    "connected",
     "delayed",
     "graph_of",
     "lazy_array",
@@ -35,7 +33,6 @@ __all__ = [
 ]
 
 RETRIES = 3  # of a task that raised, for storage may be away for a moment
-ALLOWED_FAILURES = 100  # workers that may die under a task before it is blamed
 # What listeners hear, by the beginnings of the names of tasks; all others belong to the products.
 STAGES = {
     "reading": ("digest-",),
@@ -46,7 +43,6 @@ STAGES = {
     "normalization": ("rows-", "of-rows-", "result-"),
     "output": ("sorted-", "take-"),
 }
-LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
 @lru_cache(maxsize=1)
@@ -217,60 +213,3 @@ def _keys(array: da.Array) -> list[tuple]:
     """Return the keys of the blocks of rows."""
     rest = (0,) * (array.ndim - 1)
     return [(array.name, b, *rest) for b in range(array.numblocks[0])]
-
-
-# --- who may join -----------------------------------------------------------------------------
-
-
-@contextmanager
-def connected(client: Any, *, allow_unencrypted: bool) -> Iterator[Client]:
-    """Give a client: the one given, or that of a cluster of processes on this machine."""
-    if client is None:
-        local = LocalCluster(
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",  # any port that is free
-            worker_dashboard_address="127.0.0.1:0",
-        )
-        # A worker that is killed again before it is back would be given up after 15 seconds.
-        back = dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"})
-        with back, local, Client(local, set_as_default=False) as joined, _patient(joined):
-            yield joined
-        return
-    if not isinstance(client, Client):
-        with Client(client, set_as_default=False) as joined:
-            _refuse_unencrypted(joined, allow_unencrypted)
-            with _patient(joined):
-                yield joined
-        return
-    _refuse_unencrypted(client, allow_unencrypted)
-    with _patient(client):
-        yield client
-
-
-@contextmanager
-def _patient(client: Client) -> Iterator[None]:
-    """Let many workers die before a task is blamed: in a long job they do, one by one."""
-    before = client.run_on_scheduler(_allow_failures, ALLOWED_FAILURES)
-    try:
-        yield
-    finally:
-        client.run_on_scheduler(_allow_failures, before)
-
-
-def _allow_failures(number: int, dask_scheduler: Any = None) -> int:
-    before, dask_scheduler.allowed_failures = dask_scheduler.allowed_failures, number
-    return before
-
-
-def _refuse_unencrypted(client: Client, allowed: bool) -> None:
-    address = client.scheduler_info()["address"]
-    parts = urlsplit(address)
-    if allowed or parts.scheme in {"tls", "inproc", "wss"} or parts.hostname in LOOPBACK:
-        return
-    raise HeatSketchError(
-        f"client={address!r} is reached without encryption, and whoever reaches a scheduler can "
-        "run anything on its workers; use tls://, or pass allow_unencrypted=True in a network "
-        "that you trust."
-    )

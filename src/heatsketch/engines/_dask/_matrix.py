@@ -43,7 +43,7 @@ class BlockMatrix(RowBlocks):
     graph: HighLevelGraph
 
     @property
-    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+    def shape(self) -> tuple[int, int]:
         """Numbers of rows and columns."""
         return self.halo.starts[-1], self.halo.starts[-1]
 

@@ -12,7 +12,8 @@ import dask.array as da
 import numpy as np
 from scipy import sparse
 
-from heatsketch.engines._dask._cluster import Cluster, connected, lazy_array
+from heatsketch.engines._dask._cluster import Cluster, lazy_array
+from heatsketch.engines._dask._connection import connected
 from heatsketch.engines._dask._given import matrix_in_blocks
 from heatsketch.engines._dask._graph import BlockNeighbors, neighbor_blocks
 from heatsketch.engines._dask._halo import cut_rows

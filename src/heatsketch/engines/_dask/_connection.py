@@ -1,0 +1,72 @@
+"""Who may join: the cluster that is given, or one of processes on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import dask
+from distributed import Client, LocalCluster
+
+from heatsketch.exceptions import HeatSketchError
+
+__all__ = ["connected"]
+
+ALLOWED_FAILURES = 100  # workers that may die under a task before it is blamed
+LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+
+
+@contextmanager
+def connected(client: Any, *, allow_unencrypted: bool) -> Iterator[Client]:
+    """Give a client: the one given, or that of a cluster of processes on this machine."""
+    if client is None:
+        local = LocalCluster(
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",  # any port that is free
+            worker_dashboard_address="127.0.0.1:0",
+        )
+        # A worker that is killed again before it is back would be given up after 15 seconds.
+        back = dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"})
+        with back, local, Client(local, set_as_default=False) as joined, _patient(joined):
+            yield joined
+        return
+    if not isinstance(client, Client):
+        with Client(client, set_as_default=False) as joined:
+            _refuse_unencrypted(joined, allow_unencrypted)
+            with _patient(joined):
+                yield joined
+        return
+    _refuse_unencrypted(client, allow_unencrypted)
+    with _patient(client):
+        yield client
+
+
+@contextmanager
+def _patient(client: Client) -> Iterator[None]:
+    """Let many workers die before a task is blamed: in a long job they do, one by one."""
+    before = client.run_on_scheduler(_allow_failures, ALLOWED_FAILURES)
+    try:
+        yield
+    finally:
+        client.run_on_scheduler(_allow_failures, before)
+
+
+def _allow_failures(number: int, dask_scheduler: Any = None) -> int:
+    before, dask_scheduler.allowed_failures = dask_scheduler.allowed_failures, number
+    return before
+
+
+def _refuse_unencrypted(client: Client, allowed: bool) -> None:
+    address = client.scheduler_info()["address"]
+    parts = urlsplit(address)
+    if allowed or parts.scheme in {"tls", "inproc", "wss"} or parts.hostname in LOOPBACK:
+        return
+    raise HeatSketchError(
+        f"client={address!r} is reached without encryption, and whoever reaches a scheduler can "
+        "run anything on its workers; use tls://, or pass allow_unencrypted=True in a network "
+        "that you trust."
+    )
