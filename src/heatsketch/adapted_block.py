@@ -6,8 +6,7 @@ The columns of a first sketch ``Y`` lie along the directions in which the heat k
 .. math:: B = \bigl( Q, \; (I - Q Q^T) \, G / \sqrt{m} \bigr)
 
 replaces :math:`G`: what lies along :math:`Q` is kept as it is, and only the rest is left to
-chance. Distances from :math:`A^p B` still estimate diffusion distances without bias, unless next
-to nothing is left and ``B`` is ``Q`` alone: then they are too short by that.
+chance. Distances from :math:`A^p B` still estimate diffusion distances without bias.
 """
 
 from __future__ import annotations
@@ -20,17 +19,18 @@ from heatsketch.exceptions import HeatSketchError
 
 __all__ = ["adapted_block"]
 
-# Share of the squares of a sketch in its last quarter of directions below which nothing is left
-# that random columns should look for.
+# Share of the squares of a sketch in its last quarter of directions below which few random columns
+# are enough for what is left. None at all would be too few: two points next to each other may
+# differ in nothing but that.
 NEGLIGIBLE = 0.01
 
 
 def adapted_block(Y: Any, G: Any) -> np.ndarray:
     r"""Block for a second sketch, as wide as the first: :math:`B = (Q, (I - Q Q^T) G / \sqrt m)`.
 
-    If the sketch is so wide that the last quarter of its directions hold next to nothing, ``B`` is
-    ``Q`` alone; if not, one half of it is. Either way ``B`` comes multiplied by the square root of
-    its width, which :func:`sketch` divides by.
+    If the sketch is so wide that the last quarter of its directions hold next to nothing, seven
+    eighths of ``B`` are ``Q``; if not, one half is. Either way ``B`` comes multiplied by the square
+    root of its width, which :func:`sketch` divides by.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def adapted_block(Y: Any, G: Any) -> np.ndarray:
     basis, triangle = np.linalg.qr(Y)
     turn, sizes, _ = np.linalg.svd(triangle)
     left = np.sum(sizes[-(width // 4) :] ** 2) if width >= 4 else np.inf
-    n_adapted = width if left <= NEGLIGIBLE * np.sum(sizes**2) else width // 2
+    n_adapted = width - width // 8 if left <= NEGLIGIBLE * np.sum(sizes**2) else width // 2
     Q = basis @ turn[:, :n_adapted]
     rest = G[:, : width - n_adapted]
     rest = (rest - Q @ (Q.T @ rest)) / np.sqrt(max(1, width - n_adapted))
