@@ -208,7 +208,8 @@ def messages(folder, n_points=8 * 4096):
 def cost(folder, n_points=None):
     """What the model of costs foretells, and what is true; for each k one short run before."""
     for k in (16, 64):
-        calibration = calibrate(Job(0, 16, k, POWER, N_NEIGHBORS))
+        points = partial(manifold, n_features=16)
+        calibration = calibrate(Job(0, 16, k, POWER, N_NEIGHBORS), points=points)
         for n in (n_points,) if n_points else (100_000, 300_000, 1_000_000, 3_000_000):
             if f"{n}, k = {k}" not in kept("cost"):
                 measure_cost(Path(folder, f"{n}-{k}"), n, k, calibration)

@@ -1,5 +1,7 @@
 """Lists of near points: the same laws as for exact neighbours."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from registry import SEEDS, circle, cloud
@@ -8,7 +10,16 @@ from heatsketch import HeatSketch, LocalEngine, neighbor_graph
 from heatsketch.engines._probes import FEWEST, MOST, choose_probes
 from heatsketch.exceptions import DegenerateKernelError, DisconnectedGraphWarning
 from heatsketch.graph import find_neighbors
-from heatsketch.neighbor_lists import ListTree, NeighborLists, grow_tree
+from heatsketch.neighbor_lists import (
+    Level,
+    ListTree,
+    NeighborLists,
+    by_centroid,
+    grow_tree,
+    grown_levels,
+    joined_level,
+    places_of_sample,
+)
 from heatsketch.testing import check_extension
 
 ROOM = "heatsketch.neighbor_lists"
@@ -126,6 +137,38 @@ def test_a_tree_has_as_many_levels_as_its_lists_need(monkeypatch):
     order = NeighborLists.arrange(X, tree, 4).order
     steps = np.linalg.norm(np.diff(X[order], axis=0), axis=1).mean()
     assert steps < np.linalg.norm(np.diff(X, axis=0), axis=1).mean() / 2
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_branches_grown_apart_are_those_of_the_tree(monkeypatch, seed):
+    monkeypatch.setattr(f"{ROOM}.CHILDREN", 5)
+    monkeypatch.setattr(f"{ROOM}.SEEN_PER_CHILD", 16)  # so that not everything is seen
+    sample = swarm(seed=seed)
+    root, *others = wanted = grown_levels(sample, 3)
+    parts = by_centroid(sample, root.centroids)
+    assert [len(level.starts) - 1 for level in wanted[:2]] == [1, len(parts)]
+    branches = [grown_levels(part, 2) for part in parts]
+    for level, of_branches in zip(others, zip(*branches, strict=True), strict=True):
+        for part, found in zip(Level._fields, joined_level(list(of_branches)), strict=True):
+            np.testing.assert_array_equal(found, getattr(level, part))
+
+
+@pytest.mark.parametrize("n_points", [1, 127, 1000, 20_001])
+@pytest.mark.parametrize("n_chunks", [1, 3, 7])
+def test_chunks_together_have_the_sample_of_the_whole(n_points, n_chunks):
+    starts = [i * n_points // n_chunks for i in range(n_chunks + 1)]
+    found = [places_of_sample(n_points, *ends) for ends in pairwise(starts)]
+    wanted = places_of_sample(n_points)
+    np.testing.assert_array_equal(np.concatenate(found), wanted)
+    assert wanted[0] == 0
+    assert len(wanted) == min(n_points, -(-n_points // 128) * 32)
+
+
+def test_the_sample_of_ten_billion_points_is_where_it_should_be():
+    n_points = 10**10
+    places = places_of_sample(n_points, n_points - 10_000, n_points)
+    assert n_points - 10_000 <= places[0] < places[-1] < n_points
+    assert set(np.diff(places)) <= {3, 4}
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -1,9 +1,9 @@
 """What a fit takes on a cluster: stage by stage, from a short run on this machine.
 
 A stage takes a fixed time for each of its tasks and a time for each point. Both come from two short
-fits on processes of this machine, with the columns and neighbours that are asked for. Points are
-shared by all threads; only the lists are grown by one worker. What is sent between workers is the
-halo of each block, which grows like a power of its rows: a surface against a volume.
+fits on processes of this machine, with the columns and neighbours that are asked for; points are
+shared by all threads. What is sent between workers is the halo of each block, which grows like a
+power of its rows: a surface against a volume.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -21,8 +22,10 @@ from scipy import sparse
 from heatsketch.engines import DaskEngine
 from heatsketch.estimators import HeatSketch
 from heatsketch.memory import UNION, neighbors_bytes
+from heatsketch.neighbor_lists import POINTS_PER_LIST, SAMPLE_PER_LIST, tree_height
 from heatsketch.progress import listening
 from heatsketch.resources import N_TRIED, bent_surface
+from heatsketch.row_blocks import CHUNK_BYTES
 
 __all__ = [
     "STAGES",
@@ -46,9 +49,8 @@ STAGES = (
     "products",
     "output",
 )
-CHUNK = 2**27  # bytes of points that a task reads
 PROGRAM = 250 * 2**20  # a worker that does nothing
-SAMPLE = 0.25  # of the points, which one worker has in memory while it grows the lists, twice
+SAMPLE = SAMPLE_PER_LIST / POINTS_PER_LIST  # of the points, from which the lists are grown
 
 
 class Job(NamedTuple):
@@ -71,6 +73,21 @@ class Job(NamedTuple):
     def rows(self) -> float:
         """Rows of a block."""
         return self.n_points / self.n_workers
+
+    @property
+    def points(self) -> float:
+        """Bytes of all points."""
+        return self.n_points * self.n_features * self.itemsize
+
+    @property
+    def edges(self) -> float:
+        """Bytes of the graph."""
+        return UNION * self.n_points * self.n_neighbors * (4 + self.itemsize)
+
+    @property
+    def branches(self) -> float:
+        """Branches of the tree of lists, each of which is grown by a task."""
+        return (self.n_points / POINTS_PER_LIST) ** (1 / max(1, tree_height(self.n_points)))
 
 
 class Calibration(NamedTuple):
@@ -147,8 +164,8 @@ def forecast(job: Job, calibration: Calibration) -> ClusterForecast:
     >>> few, many = (forecast(Job(10**9, 128, n_workers=w), calibration) for w in (64, 512))
     >>> few.seconds > many.seconds
     True
-    >>> many.fullest.stage  # which more workers do not help
-    'lists'
+    >>> few.fullest.stage
+    'search'
     """
     halo = halo_rows(job, calibration)
     step = job.n_workers * halo * job.n_components * job.itemsize
@@ -156,11 +173,10 @@ def forecast(job: Job, calibration: Calibration) -> ClusterForecast:
     local = _tasks(job._replace(n_workers=calibration.n_threads), calibration)
     stages = []
     for stage in STAGES:
-        # One worker grows the lists, however many there are.
-        threads = job.n_threads * (1 if stage == "lists" else job.n_workers)
+        share = calibration.n_threads / (job.n_workers * job.n_threads)
         seconds = (
             calibration.fixed[stage] * tasks[stage] / local[stage]
-            + calibration.per_point[stage] * job.n_points * calibration.n_threads / threads
+            + calibration.per_point[stage] * job.n_points * share
             + moved[stage] / (job.n_workers * job.network)
         )
         stages.append(StageForecast(stage, seconds, moved[stage], tasks[stage], memory[stage]))
@@ -175,28 +191,26 @@ def halo_rows(job: Job, calibration: Calibration) -> float:
 
 def _moved(job: Job, halo: float, step: float) -> dict[str, float]:
     """Return the bytes that go over the network or through storage."""
-    points = job.n_points * job.n_features * job.itemsize
-    edges = UNION * job.n_points * job.n_neighbors * (4 + job.itemsize)
     return {
-        "reading": points,
-        "lists": 2 * SAMPLE * points,
-        "partition": 3 * points,
-        "search": 2 * points,
-        "symmetrising": 3 * edges,
-        "normalization": 3 * edges + 8 * 4 * halo * job.n_workers,
-        "products": edges + job.power * step,
+        "reading": job.points,
+        "lists": 5 * SAMPLE * job.points,
+        "partition": 3 * job.points,
+        "search": 2 * job.points,
+        "symmetrising": 3 * job.edges,
+        "normalization": 3 * job.edges + 8 * 4 * halo * job.n_workers,
+        "products": job.edges + job.power * step,
         "output": 3 * job.n_points * job.n_components * job.itemsize,
     }
 
 
 def _tasks(job: Job, calibration: Calibration) -> dict[str, float]:
-    chunks = max(1, math.ceil(job.n_points * job.n_features * job.itemsize / CHUNK))
+    chunks = max(1, math.ceil(job.points / CHUNK_BYTES))
     blocks = job.n_workers
     step = blocks * (4 + min(blocks - 1, calibration.neighbor_blocks)) + 1
     return {
         "reading": chunks,
-        "lists": 2 * chunks + 2,
-        "partition": chunks + blocks,
+        "lists": 3 * chunks + job.branches + 3,
+        "partition": chunks + blocks + 1,
         "search": blocks,
         "symmetrising": blocks,
         "normalization": 6 * step,
@@ -207,14 +221,15 @@ def _tasks(job: Job, calibration: Calibration) -> dict[str, float]:
 
 def _memory(job: Job, halo: float) -> dict[str, float]:
     """Return the bytes of the fullest worker."""
-    points = job.rows * job.n_features * job.itemsize
-    edges = UNION * job.rows * job.n_neighbors * (4 + job.itemsize)
+    points, edges = job.points / job.n_workers, job.edges / job.n_workers
+    tree, chunks = job.points / POINTS_PER_LIST, 3 * min(CHUNK_BYTES, job.points) * job.n_threads
+    branches = min(job.n_threads, math.ceil(job.branches / job.n_workers)) / job.branches
     columns = (job.rows + halo) * job.n_components * job.itemsize
     search = neighbors_bytes(int(job.rows), job.n_features, 1, job.n_neighbors, f"f{job.itemsize}")
     needed = {
-        "reading": 3.0 * CHUNK,
-        "lists": 2 * SAMPLE * job.n_points * job.n_features * job.itemsize,
-        "partition": 3 * points,
+        "reading": chunks,
+        "lists": max(chunks, 3 * SAMPLE * job.points * branches, 2 * tree),
+        "partition": max(chunks + tree, 3 * points),
         "search": search + points,
         "symmetrising": 4 * edges,
         "normalization": 4 * edges,
@@ -227,14 +242,23 @@ def _memory(job: Job, halo: float) -> dict[str, float]:
 # --- the short run ----------------------------------------------------------------------------
 
 
-def calibrate(job: Job, *, sizes: tuple[int, int] = (N_TRIED, 3 * N_TRIED)) -> Calibration:
-    """Fit made-up points of two sizes on processes of this machine, and see what takes how long."""
-    few, many = (_stage_seconds(job._replace(n_points=size)) for size in sizes)
+def calibrate(
+    job: Job,
+    *,
+    sizes: tuple[int, int] = (N_TRIED, 3 * N_TRIED),
+    points: Callable[[int], np.ndarray] | None = None,
+) -> Calibration:
+    """Fit points of two sizes on processes of this machine, and see what takes how long.
+
+    ``points(n)`` makes such points; otherwise they are on a bent surface.
+    """
+    make = points or partial(bent_surface, n_features=job.n_features, dtype=f"f{job.itemsize}")
+    few, many = (_stage_seconds(job, make(size)) for size in sizes)
     per_point = {
         stage: max(0.0, (many[stage] - few[stage]) / (sizes[1] - sizes[0])) for stage in STAGES
     }
     fixed = {stage: max(0.0, few[stage] - per_point[stage] * sizes[0]) for stage in STAGES}
-    model = _sketch(job).fit(bent_surface(sizes[0], job.n_features, f"f{job.itemsize}"))
+    model = _sketch(job).fit(make(sizes[0]))
     halo, neighbor_blocks = halo_law(model.heat_operator_.matrix)
     return Calibration(fixed, per_point, os.cpu_count() or 1, halo, neighbor_blocks)
 
@@ -244,9 +268,8 @@ def _sketch(job: Job, **options: Any) -> HeatSketch:
     return HeatSketch(job.n_components, **options)
 
 
-def _stage_seconds(job: Job) -> dict[str, float]:
+def _stage_seconds(job: Job, X: np.ndarray) -> dict[str, float]:
     """Fit on a cluster of this machine, and return the seconds of each stage."""
-    X = bent_surface(job.n_points, job.n_features, f"f{job.itemsize}")
     with TemporaryDirectory() as folder:
         model = _sketch(job, engine=DaskEngine(storage=folder))
         watch = StageWatch()

@@ -33,19 +33,25 @@ __all__ = [
     "Level",
     "ListTree",
     "NeighborLists",
+    "by_centroid",
+    "centroids_of",
     "grow_tree",
+    "grown_levels",
     "index_dtype",
+    "joined_level",
     "places_of_sample",
+    "places_seen",
     "reversed_rows",
     "search_lists",
     "sort_rows",
     "squared_radii",
-    "tree_of_sample",
+    "tree_height",
     "union_of",
 ]
 
 POINTS_PER_LIST = 128
 SAMPLE_PER_LIST = 32  # points that k-means sees of each list
+SEEN_PER_CHILD = 256  # of which so many are enough for the centroids of a node
 SWEEPS = 4  # of k-means at each level: more of them find hardly more neighbours
 CHILDREN = 128  # of a node of the tree, about, at most
 BEAM = 16  # nodes of each level that are followed to the next
@@ -173,7 +179,8 @@ class NeighborLists:
 def grow_tree(X: np.ndarray) -> ListTree:
     """Split the points by k-means, and the parts again, until they are lists.
 
-    What k-means sees are rows at equal steps: nothing is random.
+    What k-means sees are rows at equal steps: nothing is random, and the centroids of a node come
+    from a few of them only.
 
     Examples
     --------
@@ -183,40 +190,70 @@ def grow_tree(X: np.ndarray) -> ListTree:
     >>> grow_tree(X).n_lists
     79
     """
-    return tree_of_sample(X[places_of_sample(len(X))], len(X))
+    return ListTree(grown_levels(X[places_of_sample(len(X))], tree_height(len(X))))
 
 
-def places_of_sample(n_points: int) -> np.ndarray:
-    """Return which of so many points k-means sees: rows at equal steps."""
-    return _equal_steps(n_points, -(-n_points // POINTS_PER_LIST) * SAMPLE_PER_LIST)
+def places_of_sample(n_points: int, start: int = 0, stop: int | None = None) -> np.ndarray:
+    """Return which points from ``start`` to ``stop`` are a sample: rows at equal steps."""
+    n_sample = -(-n_points // POINTS_PER_LIST) * SAMPLE_PER_LIST
+    return _equal_steps(n_points, n_sample, start, stop)
 
 
-def tree_of_sample(sample: np.ndarray, n_points: int) -> ListTree:
-    """Grow the tree of so many points, of which a sample is given."""
+def tree_height(n_points: int) -> int:
+    """Return how often so many points are split until they are lists."""
     n_lists = -(-n_points // POINTS_PER_LIST)
-    n_levels = math.ceil(math.log(n_lists, CHILDREN)) if n_lists > 1 else 0
+    return math.ceil(math.log(n_lists, CHILDREN)) if n_lists > 1 else 0
+
+
+def grown_levels(sample: np.ndarray, height: int) -> tuple[Level, ...]:
+    """Split a sample, and its parts again, ``height`` times in all; return what that makes."""
     nodes, levels = [sample], []
-    for height in range(n_levels, 0, -1):
-        split = in_threads(partial(_split, height=height), nodes)
+    for left in range(height, 0, -1):
+        split = in_threads(partial(_split, height=left), nodes)
         sizes = [len(centroids) for centroids, _ in split]
         centroids = np.concatenate([centroids for centroids, _ in split])
         levels.append(Level(centroids, np.cumsum([0, *sizes])))
         nodes = [part for _, parts in split for part in parts]
-    return ListTree(tuple(levels))
+    return tuple(levels)
+
+
+def joined_level(parts: list[Level]) -> Level:
+    """Return the level of a tree whose branches have these."""
+    sizes = np.concatenate([np.diff(part.starts) for part in parts])
+    centroids = np.concatenate([part.centroids for part in parts])
+    return Level(centroids, np.concatenate([[0], np.cumsum(sizes)]))
 
 
 def _split(sample: np.ndarray, height: int) -> tuple[np.ndarray, list[np.ndarray]]:
     """Split a sample by k-means, so that ``height`` such splits end in lists."""
-    n_children = max(1, round((len(sample) / SAMPLE_PER_LIST) ** (1 / height)))
-    centroids = _every_so_many(sample, n_children)
+    centroids = centroids_of(sample[places_seen(len(sample), height)], len(sample), height)
+    return centroids, by_centroid(sample, centroids)
+
+
+def places_seen(n_sample: int, height: int) -> np.ndarray:
+    """Return which of a sample the centroids come from, for ``height`` splits to end in lists."""
+    return _equal_steps(n_sample, SEEN_PER_CHILD * _n_children(n_sample, height))
+
+
+def centroids_of(seen: np.ndarray, n_sample: int, height: int) -> np.ndarray:
+    """Return the centroids by which a sample is split, from what is seen of it."""
+    centroids = seen[_equal_steps(len(seen), _n_children(n_sample, height))]
     for _ in range(SWEEPS):
-        labels = _nearest_centroids(sample, centroids)
-        centroids = _means(sample, labels, centroids)
+        centroids = _means(seen, _nearest_centroids(seen, centroids), centroids)
     # A centroid that nothing is near, of copies for instance, would have no children.
-    used, labels = np.unique(_nearest_centroids(sample, centroids), return_inverse=True)
+    return centroids[np.unique(_nearest_centroids(seen, centroids))]
+
+
+def by_centroid(sample: np.ndarray, centroids: np.ndarray) -> list[np.ndarray]:
+    """Return the part of a sample that is nearest to each centroid, in its order."""
+    labels = _nearest_centroids(sample, centroids)
     order = np.argsort(labels, kind="stable")
-    ends = np.searchsorted(labels[order], np.arange(1, len(used)))
-    return centroids[used], np.split(sample[order], ends)
+    ends = np.searchsorted(labels[order], np.arange(1, len(centroids)))
+    return np.split(sample[order], ends)
+
+
+def _n_children(n_sample: int, height: int) -> int:
+    return max(1, round((n_sample / SAMPLE_PER_LIST) ** (1 / height)))
 
 
 def _nearest_centroids(sample: np.ndarray, centroids: np.ndarray) -> np.ndarray:
@@ -235,13 +272,15 @@ def _means(sample: np.ndarray, labels: np.ndarray, centroids: np.ndarray) -> np.
     return np.where(sizes > 0, means, centroids)
 
 
-def _every_so_many(X: np.ndarray, n_rows: int) -> np.ndarray:
-    return X[_equal_steps(len(X), n_rows)]
-
-
-def _equal_steps(n_points: int, n_steps: int) -> np.ndarray:
+def _equal_steps(
+    n_points: int, n_steps: int, start: int = 0, stop: int | None = None
+) -> np.ndarray:
+    """Return those of the places ``i * n_points // n_steps`` that are within a range."""
     n_steps = max(1, min(n_steps, n_points))
-    return np.arange(n_steps) * n_points // n_steps
+    ends = (start, n_points if stop is None else stop)
+    steps = np.arange(*(-(-end * n_steps // n_points) for end in ends))
+    whole, rest = divmod(n_points, n_steps)
+    return steps * whole + steps * rest // n_steps  # no product is beyond int64
 
 
 # --- the search -----------------------------------------------------------------------------

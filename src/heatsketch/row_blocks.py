@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 PIECE = 4096  # rows; part of what the bits are
+CHUNK_BYTES = 2**26  # of the points that a task reads at a time
 NORMALS_AT_A_TIME = 1_000_000
 
 

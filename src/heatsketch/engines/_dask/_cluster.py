@@ -36,8 +36,8 @@ RETRIES = 3  # of a task that raised, for storage may be away for a moment
 # What listeners hear, by the beginnings of the names of tasks; all others belong to the products.
 STAGES = {
     "reading": ("digest-",),
-    "lists": ("sample-", "grow-", "parts-", "probes-"),
-    "partition": ("assign-", "gather-"),
+    "lists": ("sample-", "root-", "deal-", "branch-", "tree-", "parts-", "probes-"),
+    "partition": ("assign-", "count-", "gather-"),
     "search": ("search-",),
     "symmetrising": ("join-",),
     "normalization": ("rows-", "of-rows-", "result-"),

@@ -51,10 +51,6 @@ def _file(lists: BlockLists, part: str, b: int) -> Path:
     return lists.storage.block(f"{lists.name}-{part}", b)
 
 
-def _mapped(lists: BlockLists, part: str, b: int) -> np.ndarray:
-    return np.load(_file(lists, part, b), mmap_mode="r", allow_pickle=False).view(np.ndarray)
-
-
 def _probed(lists: BlockLists, probes: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return the points of all lists that are probed, their places, their starts, and the probes.
 
@@ -117,13 +113,13 @@ def _found_by_others(b: int, lists: BlockLists) -> Found:
     start, stop = lists.starts[b : b + 2]
     targets, sources, squares = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
     for c in range(len(lists.starts) - 1):
-        places, indptr = _mapped(lists, "back-places", c), _mapped(lists, "back-indptr", c)
+        places, indptr = lists.part("back-places", c), lists.part("back-indptr", c)
         first, last = np.searchsorted(places, [start, stop])
         entries = slice(indptr[first], indptr[last])
         sizes = np.diff(indptr[first : last + 1])
         targets.append(np.repeat(places[first:last] - start, sizes))
-        sources.append(_mapped(lists, "back-ids", c)[entries])
-        squares.append(_mapped(lists, "back-squares", c)[entries])
+        sources.append(lists.part("back-ids", c)[entries])
+        squares.append(lists.part("back-squares", c)[entries])
     return _by_target(targets, sources, squares, stop - start)
 
 
@@ -199,7 +195,7 @@ class BlockNeighbors:
                 new[order],
                 starts,
                 len(new),
-                limits=_mapped(lists, "radii", b)[probing],
+                limits=lists.part("radii", b)[probing],
             )
             targets.append(order[found.ids])
             finders = np.repeat(probing + lists.starts[b], np.diff(found.indptr))

@@ -20,7 +20,7 @@ from dask.highlevelgraph import HighLevelGraph
 from scipy import sparse
 
 from heatsketch.engines._dask._cluster import graph_of
-from heatsketch.engines._dask._storage import Storage, read_block, write_block
+from heatsketch.engines._dask._storage import Storage, map_block, read_block, write_block
 from heatsketch.neighbor_lists import index_dtype
 from heatsketch.row_blocks import PIECE
 
@@ -98,7 +98,7 @@ class Halos:
 
 
 def _rows_for_another(x: np.ndarray, path: Path, first: int, last: int, start: int) -> np.ndarray:
-    return x[np.load(path, mmap_mode="r")[first:last] - start]
+    return x[map_block(path)[first:last] - start]
 
 
 def with_halo(parts: Sequence[np.ndarray]) -> np.ndarray:
@@ -140,7 +140,7 @@ def write_matrix(
 def read_matrix(storage: Storage, name: str, b: int) -> sparse.csr_array:
     """Read a block of rows, whose columns are its rows and its halo."""
     data, indices, indptr = (read_block(_path(storage, name, b, part)) for part in PARTS)
-    n_halo = len(np.load(halo_path(storage, name, b), mmap_mode="r"))
+    n_halo = len(map_block(halo_path(storage, name, b)))
     n_rows = len(indptr) - 1
     return sparse.csr_array((data, indices, indptr), shape=(n_rows, n_rows + n_halo))
 

@@ -7,7 +7,7 @@ and touches only that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,20 @@ import numpy as np
 from dask.base import tokenize
 
 from heatsketch.engines._dask._cluster import Chunk, Cluster, lazy_array
-from heatsketch.engines._dask._storage import Storage, read_block, write_block
+from heatsketch.engines._dask._storage import Storage, map_block, read_block, write_block
 from heatsketch.engines._probes import N_PARTS, PART, centers_of_parts, probes_for_parts
 from heatsketch.metrics import LIST_METRICS, squared_distances_to
-from heatsketch.neighbor_lists import Level, ListTree, places_of_sample, tree_of_sample
+from heatsketch.neighbor_lists import (
+    Level,
+    ListTree,
+    by_centroid,
+    centroids_of,
+    grown_levels,
+    joined_level,
+    places_of_sample,
+    places_seen,
+    tree_height,
+)
 
 __all__ = ["BlockLists", "arrange", "read_tree"]
 
@@ -48,13 +58,12 @@ class BlockLists:
 
     def part(self, part: str, b: int) -> np.ndarray:
         """Return the points of a block, their probes, or which rows they were, from a file."""
-        path = self.storage.block(f"{self.name}-{part}", b)
-        return np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        return map_block(self.storage.block(f"{self.name}-{part}", b))
 
     @property
     def list_starts(self) -> np.ndarray:
         """Where each list begins, and where the last one ends."""
-        return np.load(self.storage.file(self.name, "starts.npy"), mmap_mode="r")
+        return map_block(self.storage.file(self.name, "starts.npy"))
 
     def rows_between(self, part: str, start: int, stop: int) -> np.ndarray:
         """Return rows from one place to another, of whatever blocks they are in."""
@@ -83,29 +92,34 @@ def arrange(
     A ``tolerance`` of 0 leaves all points in one list.
     """
     name = f"lists-{tokenize(X.name, metric, n_neighbors, tolerance, starts)}"
-    lists, n_probes = BlockLists(cluster.storage, name, 0, starts), 1
-    if tolerance:
-        sizes = cluster.over_chunks(f"sample-{name}", X, _sample, lists, metric)
-        (n_levels,) = cluster.over_blocks(f"grow-{name}", 1, _grow, lists, len(sizes), X.shape[0])
-        lists = replace(lists, n_levels=n_levels)
+    height = tree_height(X.shape[0]) if tolerance else 0
+    lists, n_probes = BlockLists(cluster.storage, name, height, starts), 1
+    if height:
+        _grow(cluster, X, lists, metric)
         centers = np.asarray(X[centers_of_parts(X.shape[0])])
         cluster.over_chunks(f"parts-{name}", X, _near_centers, lists, metric, centers)
         choose = partial(probes_for_parts, n_neighbors=n_neighbors, tolerance=tolerance)
-        chosen = cluster.over_blocks(f"probes-{name}", 1, _choose, lists, len(sizes), choose)
-        n_probes = chosen[0]
-    counts = cluster.over_chunks(f"assign-{name}", X, _assign, lists, metric, n_probes)
-    write_block(np.cumsum([0, *np.sum(counts, axis=0)]), cluster.storage.file(name, "starts.npy"))
-    cluster.over_blocks(f"gather-{name}", len(starts) - 1, _gather, lists, len(counts))
+        n_chunks = X.numblocks[0]
+        (n_probes,) = cluster.over_blocks(f"probes-{name}", 1, _choose, lists, n_chunks, choose)
+    cluster.over_chunks(f"assign-{name}", X, _assign, lists, metric, n_probes)
+    cluster.over_blocks(f"count-{name}", 1, _count, lists, X.numblocks[0])
+    cluster.over_blocks(f"gather-{name}", len(starts) - 1, _gather, lists, X.numblocks[0])
     return lists
+
+
+def _grow(cluster: Cluster, X: da.Array, lists: BlockLists, metric: str) -> None:
+    """Grow the tree: its root from what little is seen for that, then all branches at once."""
+    name = lists.name
+    sizes = cluster.over_chunks(f"sample-{name}", X, _sample, lists, metric)
+    (n_branches,) = cluster.over_blocks(f"root-{name}", 1, _root, lists, sizes)
+    cluster.over_blocks(f"deal-{name}", len(sizes), _deal, lists)
+    cluster.over_blocks(f"branch-{name}", n_branches, _branch, lists, len(sizes))
+    cluster.over_blocks(f"tree-{name}", 1, _join_branches, lists, n_branches)
 
 
 def read_tree(lists: BlockLists) -> ListTree:
     """Return the tree of the lists."""
-    paths = [
-        [lists.storage.file(lists.name, f"{i}.{part}.npy") for part in Level._fields]
-        for i in range(lists.n_levels)
-    ]
-    return ListTree(tuple(Level(*map(read_block, level)) for level in paths))
+    return ListTree(tuple(_read_level(_level_files(lists, i)) for i in range(lists.n_levels)))
 
 
 # --- what tasks do ----------------------------------------------------------------------------
@@ -115,22 +129,75 @@ def _file(lists: BlockLists, part: str, i: int) -> Path:
     return lists.storage.block(f"{lists.name}-{part}", i)
 
 
+def _level_files(lists: BlockLists, i: int) -> list[Path]:
+    return [lists.storage.file(lists.name, f"{i}.{part}.npy") for part in Level._fields]
+
+
+def _branch_files(lists: BlockLists, i: int, b: int) -> list[Path]:
+    return [_file(lists, f"branch-{i}-{part}", b) for part in Level._fields]
+
+
+def _read_level(files: list[Path]) -> Level:
+    return Level(*map(map_block, files))
+
+
+def _write_level(level: Level, files: list[Path]) -> None:
+    for array, file in zip(level, files, strict=True):
+        write_block(array, file)
+
+
 def _sample(X: np.ndarray, chunk: Chunk, lists: BlockLists, metric: str) -> int:
-    """Write what k-means sees of a chunk."""
-    places = places_of_sample(chunk.n_rows) - chunk.first_row
-    places = places[(places >= 0) & (places < len(X))]
-    write_block(LIST_METRICS[metric][0](X[places]), _file(lists, "sample", chunk.number))
+    """Write what k-means may see of a chunk; return how many points these are."""
+    places = places_of_sample(chunk.n_rows, chunk.first_row, chunk.first_row + len(X))
+    some = X[places - chunk.first_row]
+    write_block(LIST_METRICS[metric][0](some), _file(lists, "sample", chunk.number))
     return len(places)
 
 
-def _grow(b: int, lists: BlockLists, n_chunks: int, n_points: int) -> int:
-    """Grow the tree, and return the number of its levels."""
-    sample = np.concatenate([read_block(_file(lists, "sample", i)) for i in range(n_chunks)])
-    tree = tree_of_sample(sample, n_points)
-    for place, level in enumerate(tree.levels):
-        for part, array in zip(Level._fields, level, strict=True):
-            write_block(array, lists.storage.file(lists.name, f"{place}.{part}.npy"))
-    return len(tree.levels)
+def _root(b: int, lists: BlockLists, sizes: list[int]) -> int:
+    """Write the first level of the tree; return how many branches there are."""
+    n_sample = sum(sizes)
+    seen = _taken(lists, "sample", sizes, places_seen(n_sample, lists.n_levels))
+    centroids = centroids_of(seen, n_sample, lists.n_levels)
+    _write_level(Level(centroids, np.array([0, len(centroids)])), _level_files(lists, 0))
+    return len(centroids)
+
+
+def _taken(lists: BlockLists, part: str, sizes: list[int], places: np.ndarray) -> np.ndarray:
+    """Return the rows at some places, in order, as if the files were one."""
+    ends = np.cumsum(sizes)
+    pieces = np.split(places, np.searchsorted(places, ends[:-1]))
+    return np.concatenate(
+        [
+            lists.part(part, i)[some - (end - size)]
+            for i, (some, end, size) in enumerate(zip(pieces, ends, sizes, strict=True))
+        ]
+    )
+
+
+def _deal(i: int, lists: BlockLists) -> None:
+    """Write the sample of a chunk, sorted by branch, and where each branch begins."""
+    centroids = _read_level(_level_files(lists, 0)).centroids
+    parts = by_centroid(read_block(_file(lists, "sample", i)), centroids)
+    write_block(np.concatenate(parts), _file(lists, "dealt", i))
+    write_block(np.cumsum([0, *map(len, parts)]), _file(lists, "dealt-starts", i))
+
+
+def _branch(b: int, lists: BlockLists, n_chunks: int) -> None:
+    """Write all levels of a branch."""
+    parts = []
+    for i in range(n_chunks):
+        start, stop = lists.part("dealt-starts", i)[b : b + 2]
+        parts.append(lists.part("dealt", i)[start:stop])
+    for i, level in enumerate(grown_levels(np.concatenate(parts), lists.n_levels - 1), start=1):
+        _write_level(level, _branch_files(lists, i, b))
+
+
+def _join_branches(b: int, lists: BlockLists, n_branches: int) -> None:
+    """Write the other levels of the tree, one after another."""
+    for i in range(1, lists.n_levels):
+        parts = [_read_level(_branch_files(lists, i, b)) for b in range(n_branches)]
+        _write_level(joined_level(parts), _level_files(lists, i))
 
 
 def _near_centers(
@@ -148,28 +215,38 @@ def _near_centers(
 
 def _choose(b: int, lists: BlockLists, n_chunks: int, choose: Any) -> int:
     """Return how many lists to probe."""
-    parts = []
-    for place in range(N_PARTS):
-        squares, points = (
-            np.concatenate([read_block(_file(lists, f"{part}{place}", i)) for i in range(n_chunks)])
-            for part in ("squares", "near")
-        )
-        size = min(PART, len(points))
-        parts.append(points[np.sort(np.argpartition(squares, size - 1)[:size])])
+    parts = [_part(lists, place, n_chunks) for place in range(N_PARTS)]
     return int(choose(parts, read_tree(lists)))
 
 
-def _assign(
-    X: np.ndarray, chunk: Chunk, lists: BlockLists, metric: str, n_probes: int
-) -> np.ndarray:
-    """Write a chunk, sorted by list; return how many points each list got."""
+def _part(lists: BlockLists, place: int, n_chunks: int) -> np.ndarray:
+    """Return the points nearest to a center, of all chunks."""
+    squares = [lists.part(f"squares{place}", i) for i in range(n_chunks)]
+    sizes, all_squares = list(map(len, squares)), np.concatenate(squares)
+    size = min(PART, len(all_squares))
+    nearest = np.sort(np.argpartition(all_squares, size - 1)[:size])
+    return _taken(lists, f"near{place}", sizes, nearest)
+
+
+def _assign(X: np.ndarray, chunk: Chunk, lists: BlockLists, metric: str, n_probes: int) -> None:
+    """Write a chunk, sorted by list, and how many points each list got."""
     points, tree = LIST_METRICS[metric][0](X), read_tree(lists)
     probes = tree.nearest_lists(points, n_probes)
     order = np.argsort(probes[:, 0], kind="stable")
     rows = chunk.first_row + np.arange(len(X))
     for part, array in zip(PARTS, (points, probes, rows), strict=True):
         write_block(array[order], _file(lists, f"sorted-{part}", chunk.number))
-    return np.bincount(probes[:, 0], minlength=tree.n_lists)
+    counts = np.bincount(probes[:, 0], minlength=tree.n_lists)
+    write_block(counts.astype(np.int32), _file(lists, "sorted-counts", chunk.number))
+
+
+def _count(b: int, lists: BlockLists, n_chunks: int) -> None:
+    """Write where each list begins, and where the last one ends."""
+    sizes = np.zeros(len(lists.part("sorted-counts", 0)), np.int64)
+    for i in range(n_chunks):
+        sizes += lists.part("sorted-counts", i)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    write_block(starts, lists.storage.file(lists.name, "starts.npy"))
 
 
 def _gather(b: int, lists: BlockLists, n_chunks: int) -> None:
@@ -180,7 +257,7 @@ def _gather(b: int, lists: BlockLists, n_chunks: int) -> None:
     last = int(np.searchsorted(list_starts, stop, side="left"))
     found: dict[str, list[np.ndarray]] = {part: [] for part in PARTS}
     for i in range(n_chunks):
-        files = {part: np.load(_file(lists, f"sorted-{part}", i), mmap_mode="r") for part in PARTS}
+        files = {part: lists.part(f"sorted-{part}", i) for part in PARTS}
         rows = slice(*np.searchsorted(files["probes"][:, 0], [first, last]))
         for part in PARTS:
             found[part].append(files[part][rows])

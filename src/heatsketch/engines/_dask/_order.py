@@ -7,7 +7,7 @@ import numpy as np
 from dask.base import tokenize
 
 from heatsketch.engines._dask._cluster import Cluster, delayed, lazy_array
-from heatsketch.engines._dask._storage import Storage, read_block, write_block
+from heatsketch.engines._dask._storage import Storage, map_block, read_block, write_block
 
 __all__ = ["in_order"]
 
@@ -40,11 +40,11 @@ def _sort(block: np.ndarray, rows: np.ndarray, b: int, storage: Storage, name: s
 
 def _take(b: int, storage: Storage, source: str, name: str, starts: list[int]) -> None:
     start, stop = starts[b : b + 2]
-    like = np.load(storage.file(source, f"{b:06d}.block.npy"), mmap_mode="r")
+    like = map_block(storage.file(source, f"{b:06d}.block.npy"))
     given = np.empty((stop - start, like.shape[1]), like.dtype)
     for c in range(len(starts) - 1):
-        rows = np.load(storage.file(source, f"{c:06d}.rows.npy"), mmap_mode="r")
+        rows = map_block(storage.file(source, f"{c:06d}.rows.npy"))
         some = slice(*np.searchsorted(rows, [start, stop]))
-        block = np.load(storage.file(source, f"{c:06d}.block.npy"), mmap_mode="r")
+        block = map_block(storage.file(source, f"{c:06d}.block.npy"))
         given[rows[some] - start] = block[some]
     write_block(given, storage.block(name, b))

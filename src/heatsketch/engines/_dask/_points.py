@@ -15,10 +15,9 @@ from heatsketch.engines._dask._cluster import Cluster, delayed, lazy_array
 from heatsketch.engines._dask._storage import read_block, write_block
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.files import open_table
+from heatsketch.row_blocks import CHUNK_BYTES
 
 __all__ = ["points_in_files", "read_points"]
-
-CHUNK_BYTES = 2**26  # of a task that reads points
 
 
 def read_points(cluster: Cluster, X: Any) -> Any:

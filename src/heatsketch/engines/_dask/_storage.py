@@ -22,10 +22,12 @@ import numpy as np
 
 from heatsketch.atomic_file import atomic_file, file_errors
 
-__all__ = ["Journal", "Storage", "read_block", "write_block"]
+__all__ = ["Journal", "Storage", "map_block", "read_block", "write_block"]
 
 # Names of checkpoints, and of what goes from one stage to the next.
-PASSING = re.compile("^(heat-step|of-rows|sorted)-|-(sample|near|squares|sorted|found|back)")
+PASSING = re.compile(
+    "^(heat-step|of-rows|sorted)-|-(sample|dealt|branch|near|squares|sorted|found|back)"
+)
 LARGEST_ANSWER = 2**25  # bytes that are worth a line in the journal
 
 
@@ -43,6 +45,15 @@ def read_block(path: Path) -> np.ndarray:
     """Read a block."""
     with file_errors(path, doing="read"):
         return np.load(path, allow_pickle=False)
+
+
+def map_block(path: Path) -> np.ndarray:
+    """Return a block of which only what is touched is read; all threads share what was read.
+
+    Whoever writes to it writes to a copy, and compiled loops take it like any other array.
+    """
+    with file_errors(path, doing="read"):
+        return np.load(path, mmap_mode="c", allow_pickle=False).view(np.ndarray)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,86 @@
+"""The model of costs: what it foretells whatever the machine, and what it sees of a real run."""
+
+import numpy as np
+import pytest
+
+from heatsketch import neighbor_graph
+from heatsketch.cluster_cost import (
+    STAGES,
+    Calibration,
+    Job,
+    StageWatch,
+    calibrate,
+    forecast,
+    halo_law,
+)
+from heatsketch.resources import bent_surface
+
+EACH = dict.fromkeys(STAGES, 1e-6)
+KNOWN = Calibration(EACH, EACH, n_threads=2, halo=(4.0, 0.75), neighbor_blocks=8.0)
+BILLION = Job(10**9, 128, n_workers=64, n_threads=8)
+
+
+@pytest.mark.parametrize("n_workers", [2, 64, 640])
+def test_time_is_shared_by_workers_and_points_pay_for_themselves(n_workers):
+    free = Job(10**8, 16, n_workers=n_workers, network=float("inf"))
+    each = KNOWN._replace(fixed=dict.fromkeys(STAGES, 0.0))
+    wanted = len(STAGES) * 1e-6 * 10**8 * 2 / n_workers
+    assert forecast(free, each).seconds == pytest.approx(wanted)
+    twice = free._replace(n_points=2 * free.n_points)
+    assert forecast(twice, each).seconds == pytest.approx(2 * wanted)
+
+
+def test_twice_the_workers_take_half_the_memory_of_the_graph_and_the_same_for_chunks():
+    few, many = (forecast(BILLION._replace(n_workers=n), KNOWN) for n in (64, 128))
+    stages = {
+        stage.stage: (stage.bytes_per_worker, other.bytes_per_worker)
+        for stage, other in zip(few.stages, many.stages, strict=True)
+    }
+    assert stages["reading"][0] == stages["reading"][1]
+    for stage in ("search", "symmetrising", "normalization"):
+        assert 1.8 < stages[stage][0] / stages[stage][1] <= 2
+
+
+def test_no_stage_of_a_billion_points_needs_all_of_them_in_one_worker():
+    everything = BILLION.points
+    for stage in forecast(BILLION, KNOWN).stages:
+        assert stage.bytes_per_worker < everything / 10, stage
+
+
+def test_one_worker_sends_nothing():
+    assert forecast(Job(10**6, 16, n_workers=1), KNOWN).bytes_per_step == 0
+
+
+def test_halos_of_a_real_graph_are_foretold_for_blocks_of_another_size():
+    X = bent_surface(40_000, 3, "f4")
+    X = X[np.lexsort(np.floor(8 * X).T)]  # in boxes, so that near points have near rows
+    matrix = neighbor_graph(X, n_neighbors=8)
+    (factor, exponent), _ = halo_law(matrix[:20_000, :20_000])
+    assert 0 < exponent < 1
+    rows = 10_000
+    found = np.unique(matrix[rows : 2 * rows].indices)
+    halo = np.sum((found < rows) | (found >= 2 * rows))
+    assert factor * rows**exponent == pytest.approx(halo, rel=1)
+
+
+def test_a_watch_hears_stages_in_their_order_and_none_twice():
+    watch = StageWatch()
+    for name in ("lists", "partition", "lists", "search", "power 1 of 8", "normalization"):
+        watch(name, 3)()
+    assert list(watch.begun) == ["reading", "lists", "partition", "search", "products"]
+    seconds = watch.seconds()
+    assert list(seconds) == list(STAGES)
+    assert seconds["output"] == 0
+    assert min(seconds.values()) >= 0
+
+
+def test_a_short_run_on_this_machine_knows_all_stages():
+    job = Job(10**7, 4, 8, power=2, n_neighbors=6)
+    found = calibrate(job, sizes=(17_000, 34_000))
+    assert set(found.fixed) == set(found.per_point) == set(STAGES)
+    assert any(found.per_point.values())  # no stage for sure: others work here, too
+    assert found.halo[0] > 0
+    there = forecast(job, found)
+    assert there.seconds > 0
+    assert there.bottleneck in there.stages
+    assert there.tasks == sum(stage.tasks for stage in there.stages)
