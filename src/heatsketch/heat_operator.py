@@ -236,6 +236,7 @@ class HeatOperator:
     def step_of_rows(self, block: Any, coefficients: Any, **recurrence: Any) -> tuple[Any, Any]:
         """Take the step of :meth:`step` in rows of a CSR matrix that need not be all rows.
 
+        The columns of the matrix are those rows, and then the rows of ``halo``, if there are any.
         Returns the rows of ``y``, and their ``v @ y`` over each chunk.
         """
         sums = _room_for_sums((self.shape[0], block.shape[1]), block.dtype)
@@ -256,6 +257,7 @@ class HeatOperator:
         w: Any,
         sums: Any,
         *,
+        halo: Any = None,
         factors: Any = (1, 0, 0),
         out: Any = None,
         totals: Any = (),
@@ -269,8 +271,9 @@ class HeatOperator:
             out = _aligned(shape, dtype)
         if not len(terms):
             totals = np.empty((0, *shape), dtype)
+        halo = block[:0] if halo is None else halo
         recurrence = w, np.array(factors, dtype), totals, np.array(terms, dtype), sums
-        arrays = matrix.indptr, matrix.indices, matrix.data, block, out, self.stationary
+        arrays = matrix.indptr, matrix.indices, matrix.data, block, halo, out, self.stationary
         by_chunks(partial(products.heat_step, *arrays, *recurrence), shape[0])
         return out
 

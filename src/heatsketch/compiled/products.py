@@ -85,15 +85,16 @@ def stationary_sums(v, block, sums, start, stop):
 
 
 @intrinsic(prefer_literal=True)
-def _step_tile(typing, matrix, x, out, v, w, factors, totals, terms, sums, i, column, n_bytes):
+def _step_tile(typing, matrix, block, out, v, w, factors, totals, terms, sums, i, column, n_bytes):
     """Take the step of row ``i`` in a few columns, as many as ``n_bytes`` hold; 0 mean one.
 
-    ``matrix`` is (indptr, indices, data), ``factors`` (a, b, g). The generated code reads, with
-    ``y`` and ``x[...]`` such vectors::
+    ``matrix`` is (indptr, indices, data), ``block`` (x, halo), ``factors`` (a, b, g). The generated
+    code reads, with ``y`` and ``x[...]`` such vectors, and ``(x, halo)[j]`` one of ``x`` as far as
+    that goes, then of ``halo``::
 
         y = 0
         for e in range(indptr[i], indptr[i + 1]):
-            y = y + data[e] * x[indices[e]]
+            y = y + data[e] * (x, halo)[indices[e]]
         y = a * (y - v[i] * w)
         if b != 0: y = y + b * x[i]
         if g != 0: y = y - g * out[i]
@@ -102,16 +103,17 @@ def _step_tile(typing, matrix, x, out, v, w, factors, totals, terms, sums, i, co
         for t in range(len(terms)):
             if terms[t] != 0: totals[t, i] = totals[t, i] + terms[t] * y
     """
-    arrays = (*matrix.types, x, out, v, w, factors, totals, terms, sums)
+    arrays = (*matrix.types, *block.types, out, v, w, factors, totals, terms, sums)
     if any(not isinstance(a, types.Array) or a.layout != "C" for a in arrays):
         raise TypingError("arrays must be C-contiguous")
     floats = {a.dtype for a in arrays[2:]}
-    if len(floats) > 1 or x.dtype not in (types.float32, types.float64):
+    if len(floats) > 1 or not floats <= {types.float32, types.float64}:
         raise TypingError("all arrays must share one dtype, float32 or float64")
     if not isinstance(n_bytes, types.IntegerLiteral):
         raise TypingError("n_bytes must be a literal: it is a number of registers")
     intp = types.intp
-    signature = types.void(matrix, x, out, v, w, factors, totals, terms, sums, intp, intp, n_bytes)
+    rest = out, v, w, factors, totals, terms, sums, intp, intp, n_bytes
+    signature = types.void(matrix, block, *rest)
 
     def generate(context, builder, signature, args):
         _StepCode(context, builder, signature, args).write()
@@ -125,22 +127,26 @@ class _StepCode:
 
     def __init__(self, context, builder, signature, args):
         self.context, self.builder = context, builder
-        matrix, *kinds = signature.args[:9]
-        matrix, *values = args[:9]
-        kinds = [*signature.args[0].types, *kinds]
-        values = [*cgutils.unpack_tuple(builder, matrix), *values]
+        tuples, kinds = signature.args[:2], signature.args[2:9]
+        kinds = [kind for one in tuples for kind in one.types] + list(kinds)
+        values = [value for one in args[:2] for value in cgutils.unpack_tuple(builder, one)]
+        values += args[2:9]
         arrays = [
             context.make_array(kind)(context, builder, value)
             for kind, value in zip(kinds, values, strict=True)
         ]
-        self.indptr, self.indices, self.data, self.x, self.out = (a.data for a in arrays[:5])
+        self.indptr, self.indices, self.data, self.x, halo, self.out = (a.data for a in arrays[:6])
         self.v, self.w, self.factors, self.totals, self.terms, self.sums = (
-            a.data for a in arrays[5:]
+            a.data for a in arrays[6:]
         )
         self.pointer, self.index = kinds[0].dtype, kinds[1].dtype
-        self.n_rows, self.n_columns = cgutils.unpack_tuple(builder, arrays[4].shape)
-        self.n_terms = cgutils.unpack_tuple(builder, arrays[9].shape)[0]
-        self.n_sums = cgutils.unpack_tuple(builder, arrays[10].shape)[0]
+        self.n_rows, self.n_columns = cgutils.unpack_tuple(builder, arrays[5].shape)
+        self.n_own = cgutils.unpack_tuple(builder, arrays[3].shape)[0]
+        self.n_terms = cgutils.unpack_tuple(builder, arrays[10].shape)[0]
+        self.n_sums = cgutils.unpack_tuple(builder, arrays[11].shape)[0]
+        # Where the halo would begin if its rows were counted from 0.
+        before = builder.neg(builder.mul(self.n_own, self.n_columns))
+        self.halo = builder.gep(halo, [before])
         self.i, self.column = args[9:11]
         self.number = context.get_value_type(kinds[3].dtype)
         self.size = kinds[3].dtype.bitwidth // 8  # all the alignment that numpy promises
@@ -161,8 +167,10 @@ class _StepCode:
         first = self.whole_at(self.indptr, i, self.pointer)
         last = self.whole_at(self.indptr, self.builder.add(i, i.type(1)), self.pointer)
         with self.loop(first, last) as (e, _):
-            x = self.load(self.x, self.place(self.whole_at(self.indices, e, self.index)))
-            self.add(y, self.number_at(self.data, e), x)
+            j = self.whole_at(self.indices, e, self.index)
+            is_own = self.builder.icmp_signed("<", j, self.n_own)
+            x = self.builder.select(is_own, self.x, self.halo)
+            self.add(y, self.number_at(self.data, e), self.load(x, self.place(j)))
         return y
 
     def combine(self, y, i):
@@ -221,28 +229,34 @@ class _StepCode:
 
 
 @compile_loop
-def heat_step(indptr, indices, data, x, out, v, w, factors, totals, terms, sums, start, stop):
+def heat_step(indptr, indices, data, x, halo, out, v, w, factors, totals, terms, sums, start, stop):
     """Take the step of the module's formula in some chunks of rows; ``out`` is ``y``.
 
-    A row at a time, in tiles of 256 bytes of columns, then what remains in halves. 256 bytes
-    fill 4 registers of AVX-512, 8 of AVX2, 16 of NEON: enough of them to hide the latency of
-    an addition, and nowhere more than there are.
+    Columns of the matrix are first the rows of ``x``, then those of ``halo``. A row at a time, in
+    tiles of 256 bytes of columns, then what remains in halves. 256 bytes fill 4 registers of
+    AVX-512, 8 of AVX2, 16 of NEON: enough of them to hide the latency of an addition, and nowhere
+    more than there are.
     """
-    matrix, n_columns, tile = (indptr, indices, data), x.shape[1], 256 // x.itemsize
+    matrix, block, n_columns, tile = (
+        (indptr, indices, data),
+        (x, halo),
+        x.shape[1],
+        256 // x.itemsize,
+    )
     for i in range(start * CHUNK, min(stop * CHUNK, out.shape[0])):
         c = 0
         while c + tile <= n_columns:
-            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, i, c, 256)
+            _step_tile(matrix, block, out, v, w, factors, totals, terms, sums, i, c, 256)
             c += tile
         if c + tile // 2 <= n_columns:
-            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, i, c, 128)
+            _step_tile(matrix, block, out, v, w, factors, totals, terms, sums, i, c, 128)
             c += tile // 2
         if c + tile // 4 <= n_columns:
-            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, i, c, 64)
+            _step_tile(matrix, block, out, v, w, factors, totals, terms, sums, i, c, 64)
             c += tile // 4
         if c + tile // 8 <= n_columns:
-            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, i, c, 32)
+            _step_tile(matrix, block, out, v, w, factors, totals, terms, sums, i, c, 32)
             c += tile // 8
         while c < n_columns:
-            _step_tile(matrix, x, out, v, w, factors, totals, terms, sums, i, c, 0)
+            _step_tile(matrix, block, out, v, w, factors, totals, terms, sums, i, c, 0)
             c += 1
