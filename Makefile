@@ -53,7 +53,7 @@ docs: ## run the gallery, make web pages in docs/_build/html; a warning is an er
 	sphinx-build -W --keep-going -b html docs docs/_build/html
 	python docs/check.py docs/_build/html
 
-visit: ## a first visit: the built wheel in a fresh environment, from a file to distances
+visit: ## a first visit: the built wheel in a fresh environment, README, import, command line
 	.ci/visit
 
 pictures: ## draw those of README and docs/distances.md; for the drift see examples/drift.py

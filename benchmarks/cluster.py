@@ -26,7 +26,7 @@ from scipy import sparse
 from timing import RESULTS, memory, read, seconds, write
 
 from heatsketch import DaskEngine, HeatOperator, HeatSketch, gaussian_block
-from heatsketch.cluster_cost import Job, StageWatch, calibrate, forecast
+from heatsketch.cluster_cost import Calibration, Job, StageWatch, calibrate, forecast
 from heatsketch.progress import listening, on_terminal
 from heatsketch.row_blocks import over_rows
 
@@ -208,16 +208,32 @@ def messages(folder, n_points=8 * 4096):
 def cost(folder, n_points=None):
     """What the model of costs foretells, and what is true; for each k one short run before."""
     for k in (16, 64):
-        points = partial(manifold, n_features=16)
-        calibration = calibrate(Job(0, 16, k, POWER, N_NEIGHBORS), points=points)
+        if str(k) not in kept("calibration"):
+            points = partial(manifold, n_features=16)
+            keep("calibration", str(k), calibrate(costs(0, k), points=points)._asdict())
         for n in (n_points,) if n_points else (100_000, 300_000, 1_000_000, 3_000_000):
             if f"{n}, k = {k}" not in kept("cost"):
-                measure_cost(Path(folder, f"{n}-{k}"), n, k, calibration)
+                keep("cost", f"{n}, k = {k}", measured_cost(Path(folder, f"{n}-{k}"), n, k))
+            row, told = kept("cost")[f"{n}, k = {k}"], foretold(n, k)
+            keep("cost", f"{n}, k = {k}", {**row, **told})
     draw_cost(kept("cost"))
 
 
-def measure_cost(folder, n, k, calibration):
-    found = forecast(Job(n, 16, k, POWER, N_NEIGHBORS), calibration)
+def costs(n, k):
+    return Job(n, 16, k, POWER, N_NEIGHBORS)
+
+
+def foretold(n, k):
+    found = forecast(costs(n, k), Calibration(**kept("calibration")[str(k)]))
+    return {
+        "seconds foretold": found.seconds,
+        "bytes of a worker foretold": found.bytes_per_worker,
+        "bytes sent foretold": found.bytes_sent,
+        "stages foretold": {stage.stage: stage.seconds for stage in found.stages},
+    }
+
+
+def measured_cost(folder, n, k):
     X, watch = manifold(n, 16), StageWatch()
     with local_cluster() as cluster, Client(cluster) as client:
         model = HeatSketch(k, n_neighbors=N_NEIGHBORS, power=POWER)
@@ -227,25 +243,21 @@ def measure_cost(folder, n, k, calibration):
         workers = of_workers(client)
     shutil.rmtree(folder)
     stages = watch.seconds()
-    row = {
+    return {
         "seconds": sum(stages.values()),
-        "seconds foretold": found.seconds,
         "bytes of a worker": max(workers["peaks of the workers, GiB"]) * GIB,
-        "bytes of a worker foretold": found.bytes_per_worker,
         "bytes sent": workers["bytes sent"],
-        "bytes of a step foretold": found.bytes_per_step,
         "stages": stages,
-        "stages foretold": {stage.stage: stage.seconds for stage in found.stages},
     }
-    keep("cost", f"{n}, k = {k}", row)
 
 
 def draw_cost(rows):
     """Draw what was foretold over what is true, with a band of 30 % around."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-    for axis, name, unit in zip(axes, ("seconds", "bytes of a worker"), (1, GIB), strict=True):
+    figure, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
+    names = "seconds", "bytes of a worker", "bytes sent"
+    for axis, name, unit in zip(axes, names, (1, GIB, GIB), strict=True):
         true = np.array([row[name] for row in rows.values()]) / unit
         told = np.array([row[f"{name} foretold"] for row in rows.values()]) / unit
         ends = np.array([true.min() / 2, true.max() * 2])

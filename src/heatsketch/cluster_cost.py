@@ -49,6 +49,7 @@ STAGES = (
     "products",
     "output",
 )
+N_VECTORS = 8  # that halos are brought of, for the normalization
 PROGRAM = 250 * 2**20  # a worker that does nothing
 SAMPLE = SAMPLE_PER_LIST / POINTS_PER_LIST  # of the points, from which the lists are grown
 
@@ -122,10 +123,20 @@ class StageForecast(NamedTuple):
 
 
 class ClusterForecast(NamedTuple):
-    """What a fit takes on a cluster."""
+    """What a fit takes on a cluster.
+
+    Attributes
+    ----------
+    stages : tuple of StageForecast
+    bytes_per_step : float
+        Sent between workers for a product with a block.
+    bytes_sent : float
+        Sent between workers in all; the rest of what is moved goes through storage.
+    """
 
     stages: tuple[StageForecast, ...]
     bytes_per_step: float
+    bytes_sent: float
 
     @property
     def seconds(self) -> float:
@@ -180,7 +191,8 @@ def forecast(job: Job, calibration: Calibration) -> ClusterForecast:
             + moved[stage] / (job.n_workers * job.network)
         )
         stages.append(StageForecast(stage, seconds, moved[stage], tasks[stage], memory[stage]))
-    return ClusterForecast(tuple(stages), step)
+    vectors = N_VECTORS * job.n_workers * halo * 8
+    return ClusterForecast(tuple(stages), step, job.power * step + vectors)
 
 
 def halo_rows(job: Job, calibration: Calibration) -> float:
@@ -197,7 +209,7 @@ def _moved(job: Job, halo: float, step: float) -> dict[str, float]:
         "partition": 3 * job.points,
         "search": 2 * job.points,
         "symmetrising": 3 * job.edges,
-        "normalization": 3 * job.edges + 8 * 4 * halo * job.n_workers,
+        "normalization": 3 * job.edges + N_VECTORS * 8 * halo * job.n_workers,
         "products": job.edges + job.power * step,
         "output": 3 * job.n_points * job.n_components * job.itemsize,
     }
