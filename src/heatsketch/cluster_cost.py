@@ -265,13 +265,14 @@ def calibrate(
     ``points(n)`` makes such points; otherwise they are on a bent surface.
     """
     make = points or partial(bent_surface, n_features=job.n_features, dtype=f"f{job.itemsize}")
+    # First without a cluster, for the halos, and so that whatever has to be compiled is.
+    model = _sketch(job).fit(make(sizes[0]))
+    halo, neighbor_blocks = halo_law(model.heat_operator_.matrix)
     few, many = (_stage_seconds(job, make(size)) for size in sizes)
     per_point = {
         stage: max(0.0, (many[stage] - few[stage]) / (sizes[1] - sizes[0])) for stage in STAGES
     }
     fixed = {stage: max(0.0, few[stage] - per_point[stage] * sizes[0]) for stage in STAGES}
-    model = _sketch(job).fit(make(sizes[0]))
-    halo, neighbor_blocks = halo_law(model.heat_operator_.matrix)
     return Calibration(fixed, per_point, os.cpu_count() or 1, halo, neighbor_blocks)
 
 
