@@ -3,7 +3,7 @@
 A stage takes a fixed time for each of its tasks and a time for each point. Both come from two short
 fits on processes of this machine, with the columns and neighbours that are asked for; points are
 shared by all threads. What is sent between workers is the halo of each block, which grows like a
-power of its rows: a surface against a volume.
+power of its rows, a surface against a volume, as long as there are so many others.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ STAGES = (
     "products",
     "output",
 )
+MOST_SEEN = 0.999  # of the rows of others; whoever sees all may have drawn any number
 N_VECTORS = 8  # that halos are brought of, for the normalization
 PROGRAM = 250 * 2**20  # a worker that does nothing
 SAMPLE = SAMPLE_PER_LIST / POINTS_PER_LIST  # of the points, from which the lists are grown
@@ -100,7 +101,8 @@ class Calibration(NamedTuple):
         With ``n_threads`` threads in all.
     n_threads : int
     halo : pair of floats
-        Factor and exponent: a block of m rows needs ``factor * m**exponent`` rows of others.
+        Factor and exponent: a block of m rows needs as many different rows of others as
+        ``factor * m**exponent`` draws from all of them see.
     neighbor_blocks : float
         How many others a block needs rows of, where there are many blocks.
     """
@@ -198,7 +200,18 @@ def forecast(job: Job, calibration: Calibration) -> ClusterForecast:
 def halo_rows(job: Job, calibration: Calibration) -> float:
     """Return how many rows of others a block needs; none if there are no others."""
     factor, exponent = calibration.halo
-    return min(factor * job.rows**exponent, job.n_points - job.rows)
+    others = job.n_points - job.rows
+    return _different(factor * job.rows**exponent, others) if others else 0.0
+
+
+def _different(n_draws: float, n_rows: float) -> float:
+    """Return how many different rows so many draws from all of them see."""
+    return -n_rows * math.expm1(-n_draws / n_rows)
+
+
+def _draws(n_different: float, n_rows: float) -> float:
+    """Return the number of draws that see so many different rows."""
+    return -n_rows * math.log1p(-min(n_different / n_rows, MOST_SEEN))
 
 
 def _moved(job: Job, halo: float, step: float) -> dict[str, float]:
@@ -335,7 +348,8 @@ def halo_law(matrix: sparse.csr_array) -> tuple[tuple[float, float], float]:
             for ids, start in zip(found, inner, strict=True)
         ]
         sizes.append(rows)
-        halos.append(max(1.0, float(np.mean([len(ids) for ids in outside]))))
+        n_others = matrix.shape[0] - rows
+        halos.append(max(1.0, _draws(float(np.mean([len(ids) for ids in outside])), n_others)))
         others = float(np.mean([len(np.unique(ids // rows)) for ids in outside]))
     exponent, constant = np.polyfit(np.log(sizes), np.log(halos), 1)
     return (float(np.exp(constant)), float(exponent)), others
