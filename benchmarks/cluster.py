@@ -220,7 +220,7 @@ def cost(folder, n_points=None):
 
 
 def costs(n, k):
-    return Job(n, 16, k, POWER, N_NEIGHBORS)
+    return Job(n, 16, k, POWER, N_NEIGHBORS, memory=6 * GIB)
 
 
 def foretold(n, k):

@@ -25,7 +25,7 @@ from heatsketch.memory import UNION, neighbors_bytes
 from heatsketch.neighbor_lists import POINTS_PER_LIST, SAMPLE_PER_LIST, tree_height
 from heatsketch.progress import listening
 from heatsketch.resources import N_TRIED, bent_surface
-from heatsketch.row_blocks import CHUNK_BYTES
+from heatsketch.row_blocks import CHUNK_BYTES, rows_of_blocks
 
 __all__ = [
     "STAGES",
@@ -59,6 +59,7 @@ class Job(NamedTuple):
     """What is to be computed, and by whom.
 
     ``network`` is what a worker sends in a second, in bytes: 10 gigabits, unless told otherwise.
+    ``memory`` is what it may take, as the engine would ask it; None does not limit its blocks.
     """
 
     n_points: int
@@ -70,11 +71,17 @@ class Job(NamedTuple):
     n_workers: int = 2
     n_threads: int = 1
     network: float = 1.25e9
+    memory: float | None = None
 
     @property
-    def rows(self) -> float:
+    def rows(self) -> int:
         """Rows of a block."""
-        return self.n_points / self.n_workers
+        return rows_of_blocks(self.n_points, self.n_workers, self.memory)
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks: those of one worker after another's."""
+        return -(-self.n_points // self.rows)
 
     @property
     def points(self) -> float:
@@ -181,8 +188,9 @@ def forecast(job: Job, calibration: Calibration) -> ClusterForecast:
     'search'
     """
     halo = halo_rows(job, calibration)
-    step = job.n_workers * halo * job.n_components * job.itemsize
-    moved, tasks, memory = _moved(job, halo, step), _tasks(job, calibration), _memory(job, halo)
+    sent = _rows_sent(job, halo)
+    step = sent * job.n_components * job.itemsize
+    moved, tasks, memory = _moved(job, sent, step), _tasks(job, calibration), _memory(job, halo)
     local = _tasks(job._replace(n_workers=calibration.n_threads), calibration)
     stages = []
     for stage in STAGES:
@@ -193,8 +201,7 @@ def forecast(job: Job, calibration: Calibration) -> ClusterForecast:
             + moved[stage] / (job.n_workers * job.network)
         )
         stages.append(StageForecast(stage, seconds, moved[stage], tasks[stage], memory[stage]))
-    vectors = N_VECTORS * job.n_workers * halo * 8
-    return ClusterForecast(tuple(stages), step, job.power * step + vectors)
+    return ClusterForecast(tuple(stages), step, job.power * step + N_VECTORS * sent * 8)
 
 
 def halo_rows(job: Job, calibration: Calibration) -> float:
@@ -202,6 +209,13 @@ def halo_rows(job: Job, calibration: Calibration) -> float:
     factor, exponent = calibration.halo
     others = job.n_points - job.rows
     return _different(factor * job.rows**exponent, others) if others else 0.0
+
+
+def _rows_sent(job: Job, halo: float) -> float:
+    """Return how many rows go from worker to worker, for a halo of each block."""
+    of_worker = job.blocks / job.n_workers
+    elsewhere = (job.blocks - of_worker) / max(1, job.blocks - 1)
+    return job.blocks * halo * elsewhere
 
 
 def _different(n_draws: float, n_rows: float) -> float:
@@ -214,7 +228,7 @@ def _draws(n_different: float, n_rows: float) -> float:
     return -n_rows * math.log1p(-min(n_different / n_rows, MOST_SEEN))
 
 
-def _moved(job: Job, halo: float, step: float) -> dict[str, float]:
+def _moved(job: Job, sent: float, step: float) -> dict[str, float]:
     """Return the bytes that go over the network or through storage."""
     return {
         "reading": job.points,
@@ -222,7 +236,7 @@ def _moved(job: Job, halo: float, step: float) -> dict[str, float]:
         "partition": 3 * job.points,
         "search": 2 * job.points,
         "symmetrising": 3 * job.edges,
-        "normalization": 3 * job.edges + N_VECTORS * 8 * halo * job.n_workers,
+        "normalization": 3 * job.edges + N_VECTORS * 8 * sent,
         "products": job.edges + job.power * step,
         "output": 3 * job.n_points * job.n_components * job.itemsize,
     }
@@ -230,7 +244,7 @@ def _moved(job: Job, halo: float, step: float) -> dict[str, float]:
 
 def _tasks(job: Job, calibration: Calibration) -> dict[str, float]:
     chunks = max(1, math.ceil(job.points / CHUNK_BYTES))
-    blocks = job.n_workers
+    blocks = job.blocks
     step = blocks * (4 + min(blocks - 1, calibration.neighbor_blocks)) + 1
     return {
         "reading": chunks,
@@ -245,23 +259,31 @@ def _tasks(job: Job, calibration: Calibration) -> dict[str, float]:
 
 
 def _memory(job: Job, halo: float) -> dict[str, float]:
-    """Return the bytes of the fullest worker."""
+    """Return the bytes of the fullest worker: its share of all, and what it works on at a time."""
     points, edges = job.points / job.n_workers, job.edges / job.n_workers
     tree, chunks = job.points / POINTS_PER_LIST, 3 * min(CHUNK_BYTES, job.points) * job.n_threads
     branches = min(job.n_threads, math.ceil(job.branches / job.n_workers)) / job.branches
-    columns = (job.rows + halo) * job.n_components * job.itemsize
-    search = neighbors_bytes(int(job.rows), job.n_features, 1, job.n_neighbors, f"f{job.itemsize}")
+    of_worker = math.ceil(job.blocks / job.n_workers)
+    row = job.n_components * job.itemsize
+    columns, halos = row * job.n_points / job.n_workers, row * halo * of_worker
     needed = {
         "reading": chunks,
         "lists": max(chunks, 3 * SAMPLE * job.points * branches, 2 * tree),
         "partition": max(chunks + tree, 3 * points),
-        "search": search + points,
+        "search": min(job.n_threads, of_worker) * _search_bytes(job),
         "symmetrising": 4 * edges,
         "normalization": 4 * edges,
-        "products": 2 * edges + 4 * columns,
+        "products": 2 * edges + 4 * columns + halos,
         "output": 2 * edges + 3 * columns,
     }
     return {stage: PROGRAM + size for stage, size in needed.items()}
+
+
+def _search_bytes(job: Job) -> float:
+    """Return what a block takes: as on one machine, the points there, and who is found by whom."""
+    options = job.n_features, 1, job.n_neighbors, f"f{job.itemsize}"
+    found = 4 * job.n_neighbors * (4 + job.itemsize)
+    return neighbors_bytes(job.rows, *options) + job.rows * (job.points / job.n_points + found)
 
 
 # --- the short run ----------------------------------------------------------------------------

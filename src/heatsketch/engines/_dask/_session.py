@@ -26,12 +26,9 @@ from heatsketch.engines._local import EXACT_COMPARISONS, SELECTION
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.graph import find_neighbors
 from heatsketch.metrics import LIST_METRICS
+from heatsketch.row_blocks import rows_of_blocks
 
 __all__ = ["Session", "session"]
-
-# Of a worker's memory, what the rows of a block may take; and what one row takes while a graph of
-# 15 neighbours is symmetrised, or 64 columns step on.
-SHARE, ROW_BYTES = 0.25, 1200
 
 
 @contextmanager
@@ -100,8 +97,7 @@ class Session(Engine):
             return self.rows_per_block
         workers = self.cluster.client.scheduler_info()["workers"].values()
         limits = [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
-        most = int(SHARE * min(limits) / ROW_BYTES) if limits else n_rows
-        return min(-(-n_rows // max(1, len(workers))), most)
+        return rows_of_blocks(n_rows, max(1, len(workers)), min(limits, default=None))
 
     def hold(self, array: Any) -> Any:
         """Return a sparse matrix or a vector in blocks on storage."""
