@@ -132,6 +132,8 @@ def keep(part, found):
     write("chaos", {**everything, part: found}, quiet=True)
 
 
+# Points, not a graph: so there are all stages.
+N_POINTS, OF_POINTS = 40_000, {"n_neighbors": 8, "power": 40, "epsilon": 0.5}
 DRIVER = """
 import sys, numpy as np
 sys.path.insert(0, {here!r})
@@ -140,38 +142,47 @@ from distributed import Client
 from heatsketch import DaskEngine, HeatSketch
 if __name__ == "__main__":
     with chaos.processes(1) as cluster, Client(cluster, set_as_default=False) as client:
-        engine = DaskEngine(client, storage={folder!r}, rows_per_block=8192, checkpoint_every=1)
-        model = HeatSketch(8, **chaos.OPTIONS, engine=engine).fit(chaos.graph(16384))
+        engine = DaskEngine(client, storage={folder!r}, rows_per_block=20_000, checkpoint_every=1)
+        model = HeatSketch(8, **chaos.OF_POINTS, engine=engine)
+        model.fit(chaos.manifold(chaos.N_POINTS, 6))
         np.save({folder!r} + "/embedding.npy", model.embedding_.compute())
 """
 
 
-def drivers(every=10):
-    """Kill the driver after every so many lines of its journal, and let it go on each time."""
+def drivers():
+    """Kill the driver after every line of its journal, and let it go on each time."""
     if kept("drivers"):
         return
-    wanted, deaths, again = HeatSketch(8, **OPTIONS).fit(graph(4 * PIECE)).embedding_, 0, 0
+    wanted = HeatSketch(8, **OF_POINTS).fit(manifold(N_POINTS, 6)).embedding_
     with tempfile.TemporaryDirectory() as folder:
-        script, journal = Path(folder, "driver.py"), Path(folder, "journal.jsonl")
+        journal, deaths = Path(folder, "journal.jsonl"), 0
+        script = Path(folder, "driver.py")
         script.write_text(DRIVER.format(here=str(Path(__file__).parent), folder=folder))
-        while True:
-            before = journal.read_text().count("\n") if journal.exists() else 0
-            driver = subprocess.Popen([sys.executable, script], start_new_session=True)
-            while driver.poll() is None and (
-                not journal.exists() or journal.read_text().count("\n") < before + every
-            ):
-                time.sleep(0.01)
-            if driver.poll() is not None:
-                break
-            os.killpg(driver.pid, signal.SIGKILL)
-            driver.wait()
+        while killed_after_a_line([sys.executable, script], journal):
             deaths += 1
         same = bool((np.load(Path(folder, "embedding.npy")) == wanted).all())
-        steps = [line for line in journal.read_text().splitlines() if '"checkpoint"' in line]
-        again = len(steps) - len(set(steps))
-    found = {"deaths": deaths, "bit-identical": same, "steps": len(set(steps)), "again": again}
+        lines = [line for line in journal.read_text().splitlines() if line]
+    again = len(lines) - len(set(lines))
+    found = {"deaths": deaths, "bit-identical": same, "lines": len(set(lines)), "again": again}
     keep("drivers", found)
     print("drivers", found, flush=True)
+
+
+def killed_after_a_line(command, journal):
+    """Start a driver, kill it when it has written a line, and say whether it came to that."""
+
+    def n_lines():
+        return journal.read_text().count("\n") if journal.exists() else 0
+
+    before = n_lines()
+    driver = subprocess.Popen(command, start_new_session=True)
+    while driver.poll() is None and n_lines() == before:
+        time.sleep(0.01)
+    if driver.poll() is not None:
+        return False
+    os.killpg(driver.pid, signal.SIGKILL)
+    driver.wait()
+    return True
 
 
 PARTS = {

@@ -6,6 +6,7 @@ under the environment variable ``SCRATCH``, and is deleted afterwards.
 """
 
 import argparse
+import itertools
 import json
 import os
 import resource
@@ -206,16 +207,19 @@ def messages(folder, n_points=8 * 4096):
 
 
 def cost(folder, n_points=None):
-    """What the model of costs foretells, and what is true; for each k one short run before."""
-    for k in (16, 64):
-        if str(k) not in kept("calibration"):
+    """What the model of costs foretells from a short run just before, and what is true."""
+    sizes = (n_points,) if n_points else (100_000, 300_000, 1_000_000, 3_000_000)
+    for n, k in itertools.product(sizes, (16, 64)):
+        row = f"{n}, k = {k}"
+        if row not in kept("cost"):
+            # For each anew: the machine is shared, and its speed drifts.
             points = partial(manifold, n_features=16)
-            keep("calibration", str(k), calibrate(costs(0, k), points=points)._asdict())
-        for n in (n_points,) if n_points else (100_000, 300_000, 1_000_000, 3_000_000):
-            if f"{n}, k = {k}" not in kept("cost"):
-                keep("cost", f"{n}, k = {k}", measured_cost(Path(folder, f"{n}-{k}"), n, k))
-            row, told = kept("cost")[f"{n}, k = {k}"], foretold(n, k)
-            keep("cost", f"{n}, k = {k}", {**row, **told})
+            calibration = calibrate(costs(0, k), points=points)._asdict()
+            found = measured_cost(Path(folder, f"{n}-{k}"), n, k)
+            keep("cost", row, {**found, "calibration": calibration})
+        found = kept("cost")[row]
+        told = foretold(costs(n, k), Calibration(**found["calibration"]))
+        keep("cost", row, {**found, **told})
     draw_cost(kept("cost"))
 
 
@@ -223,8 +227,8 @@ def costs(n, k):
     return Job(n, 16, k, POWER, N_NEIGHBORS, memory=6 * GIB)
 
 
-def foretold(n, k):
-    found = forecast(costs(n, k), Calibration(**kept("calibration")[str(k)]))
+def foretold(job, calibration):
+    found = forecast(job, calibration)
     return {
         "seconds foretold": found.seconds,
         "bytes of a worker foretold": found.bytes_per_worker,

@@ -74,6 +74,10 @@ Our Gaussians, which are the same on every machine, against numpy's, 1e6 times 3
 (`benchmarks/eigenpairs.py`).
 """
         yield table([{"what": name, "figure": x} for name, x in read("eigenpairs").items()])
+    if (RESULTS / "cluster.json").exists():
+        yield from cluster()
+    if (RESULTS / "chaos.json").exists():
+        yield from chaos()
     yield from choices()
     yield from real_data()
 
@@ -96,6 +100,91 @@ is made anew at every product (`benchmarks/tiles.py`).
     found = read("tiles")
     rows = found.pop("fit") | found
     yield table([{"what": name, "figure": value} for name, value in rows.items()])
+
+
+def cluster():
+    found = read("cluster")
+    yield """## A cluster
+
+Two workers of 6 GiB and a scheduler, all processes of this machine, on the manifold of the first
+table (`benchmarks/cluster.py`). The client of the second table had a limit of 1 GiB. What a step
+costs where there is hardly anything to compute is the price of messages.
+"""
+    names = {"spread": "spread of distances over those of one machine, {} points",
+             "overhead": "products over one process with 2 threads, {} points"}  # fmt: skip
+    figures = {"spread": "spread", "overhead": "cluster / one process with 2 threads"}
+    rows = [
+        {"what": names[part].format(f"{int(n):.0e}"), "figure": round(row[figures[part]], 2)}
+        for part in names
+        for n, row in found.get(part, {}).items()
+    ]
+    messages = found.get("messages", {}).items()
+    yield table(rows + [{"what": what, "figure": round(x, 3)} for what, x in messages])
+    yield table([whole_row(n, row) for n, row in found["whole"].items()])
+    if "cost" in found:
+        yield """What the model of `heatsketch plan --workers` foretells from fits of 60 000 and
+180 000 points, and what is true:
+
+![Foretold over measured: time, memory, bytes sent](benchmarks/cluster-cost.png)
+"""
+        yield table([cost_row(name, row) for name, row in found["cost"].items()])
+
+
+def whole_row(n, row):
+    return {
+        "points, from zarr": f"{int(n):.0e}",
+        "seconds": round(row["seconds"]),
+        "client, GiB": round(row["peak of the client, GiB"], 2),
+        "workers, GiB": round(max(row["peaks of the workers, GiB"]), 2),
+        "to the client, bytes": row["bytes to the client, as far as logged"],
+    }
+
+
+def cost_row(name, row):
+    cells = {"points": f"{int(name.split(',')[0]):.0e}", "k": name.split("= ")[1]}
+    for what in ("seconds", "bytes of a worker", "bytes sent"):
+        cells[what] = f"{row[what]:.3g}"
+        cells[f"{what}, foretold / true"] = round(row[f"{what} foretold"] / row[what], 2)
+    return cells
+
+
+HARMS = {
+    "kill_one": "a worker is killed",
+    "kill_all": "all workers are killed",
+    "stop_one": "a worker is stopped for 10 s",
+    "fill_memory": "a worker takes more memory than it may, and is ended by its nanny",
+}
+
+
+def chaos():
+    yield """## Chaos
+
+The same fit under harm at random moments, held against the embedding of one process, bit for bit
+(`benchmarks/chaos.py`, `make chaos`): 16 384 points in four blocks on two workers, 40 products, a
+checkpoint after each.
+"""
+    found = read("chaos")
+    yield table(
+        [
+            {
+                "harm": HARMS[harm],
+                "runs": len(row["runs"]),
+                "harms": row["harms"],
+                "bit-identical": row["bit-identical"],
+                "tasks": row["tasks of a run"],
+                "done again for each harm": f"{row['tasks done again for each harm, share']:.1%}",
+            }
+            for harm, row in found.items()
+            if harm in HARMS
+        ]
+    )
+    if "drivers" in found:
+        row = found["drivers"]
+        same = "the same bits" if row["bit-identical"] else "other bits"
+        yield f"""A driver that was killed {row["deaths"]} times, after each line of its journal
+(which says what stage or step is done), and started again each time, ended with {same};
+of {row["lines"]} lines, {row["again"]} were written again.
+"""
 
 
 def choices():

@@ -37,7 +37,7 @@ PIECE = 4096  # rows; part of what the bits are
 CHUNK_BYTES = 2**26  # of the points that a task reads at a time
 # Of a worker's memory, what the rows of a block may take; and what one row takes while a graph of
 # 15 neighbours is symmetrised, or 64 columns step on.
-SHARE, ROW_BYTES = 0.25, 1200
+SHARE, ROW_BYTES = 0.4, 1200
 NORMALS_AT_A_TIME = 1_000_000
 
 
@@ -93,7 +93,7 @@ def rows_of_blocks(n_rows: int, n_workers: int, memory: float | None = None) -> 
     Examples
     --------
     >>> from heatsketch.row_blocks import rows_of_blocks
-    >>> rows_of_blocks(3_000_000, 2), rows_of_blocks(3_000_000, 2, memory=6 * 2**30)
+    >>> rows_of_blocks(3_000_000, 2), rows_of_blocks(3_000_000, 2, memory=3 * 2**30)
     (1500000, 750000)
     """
     most = n_rows if memory is None else max(1, int(SHARE * memory / ROW_BYTES))
