@@ -79,6 +79,7 @@ GRID = [
 ]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(("n_blocks", "dtype", "options"), GRID)
 def test_the_embedding_is_the_local_one_bit_for_bit(
     client, graphs, tmp_path, n_blocks, dtype, options
@@ -121,6 +122,26 @@ def test_the_graph_of_the_cluster_is_the_local_one(client, tmp_path, metric):
     np.testing.assert_array_equal(model.embedding_.compute(), wanted.embedding_)
     new = X[::3000] + np.float32(0.01)
     np.testing.assert_array_equal(model.transform(new), wanted.transform(new))
+
+
+def test_workers_may_be_threads_of_this_process(graphs, tmp_path, monkeypatch):
+    """As in a notebook with ``Client(processes=False)``; lines of tasks are then traced, too."""
+    warned = []
+    monkeypatch.setattr("distributed.scheduler.logger.warning", lambda *words: warned.append(words))
+    cluster = LocalCluster(2, threads_per_worker=1, processes=False, dashboard_address=None)
+    with cluster, Client(cluster, set_as_default=False) as client:
+        X, options = manifold(50_000), {"power": 2, "n_neighbors": 10}
+        engine = DaskEngine(client, storage=tmp_path / "points", rows_per_block=25_000)
+        model = HeatSketch(4, **options, engine=engine).fit(X)
+        wanted = HeatSketch(4, **options).fit(X)
+        np.testing.assert_array_equal(model.embedding_.compute(), wanted.embedding_)
+        np.testing.assert_array_equal(model.transform(X[:9]), wanted.transform(X[:9]))
+        for number, options in enumerate(({"power": 64}, {"power": 1, **NARROW})):
+            engine = DaskEngine(client, storage=tmp_path / str(number), rows_per_block=3 * PIECE)
+            model = fit(graphs["float32"], engine, **options)
+            wanted = fit(graphs["float32"], **options)
+            np.testing.assert_array_equal(model.embedding_.compute(), wanted.embedding_)
+    assert not [words for words in warned if "run_spec" in str(words)]  # two tasks of one name
 
 
 def test_points_come_from_wherever_they_are(client, tmp_path):
@@ -176,6 +197,7 @@ class Killer(threading.Thread):
             time.sleep(0.05)
 
 
+@pytest.mark.untraced
 def test_five_kills_change_no_bit_and_little_is_done_again(client, graphs, tmp_path):
     distances = graphs["float32"]
     options = {"power": 20, "epsilon": 0.3}
@@ -217,6 +239,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.untraced
 def test_a_driver_that_was_killed_goes_on_from_its_last_checkpoint(graphs, tmp_path):
     distances = graphs["float64"]
     for part in ("data", "indices", "indptr"):

@@ -24,7 +24,7 @@ from heatsketch.heat_operator import HeatOperator
 from heatsketch.heat_trace import FEWEST_COLUMNS, diffuse_until
 from heatsketch.multiscale import multiscale_sketch
 from heatsketch.random_block import gaussian_block, rademacher_block
-from heatsketch.row_blocks import is_lazy, over_rows
+from heatsketch.row_blocks import in_memory, is_lazy, over_rows
 from heatsketch.sketch import diffuse, diffuse_path
 from heatsketch.spectral import (
     DiffusionCoordinates,
@@ -367,7 +367,7 @@ class HeatSketch(HeatEmbedding):
         if not hasattr(self, "seed_"):  # which a sketch that grows has
             self.seed_ = _seed(self.random_state)
         G = self._block(A, self.n_components)
-        self.stationary_coefficients_ = np.asarray(A.stationary_coefficients(G))
+        self.stationary_coefficients_ = in_memory(A.stationary_coefficients(G))
         if self.power == "auto":
             before_last = self._until_few_directions(A, G)
         else:

@@ -25,6 +25,7 @@ __all__ = [
     "computed",
     "from_each_block",
     "from_each_piece",
+    "in_memory",
     "is_lazy",
     "normal_vector",
     "of_pieces",
@@ -149,13 +150,29 @@ def from_each_block(function: Callable[..., Any], array: Any, *others: Any) -> l
         chunks=((1,) * array.numblocks[0], (1,))[: array.ndim],
         meta=np.empty((0,) * array.ndim, object),
     )
-    return results.compute().ravel().tolist()
+    return in_memory(results).ravel().tolist()
 
 
 def _as_entry(function: Callable[..., Any], block: np.ndarray, *others: Any) -> np.ndarray:
     entry = np.empty((1,) * block.ndim, object)
     entry[(0,) * block.ndim] = function(block, *others)
     return entry
+
+
+def in_memory(array: Any) -> np.ndarray:
+    """Return an array that is small as one in memory.
+
+    The tasks of a lazy one stay what they are: fused with others, they would be others under names
+    by which a cluster may know them already.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.row_blocks import in_memory
+    >>> in_memory(np.ones(2))
+    array([1., 1.])
+    """
+    return array.compute(optimize_graph=False) if is_lazy(array) else np.asarray(array)
 
 
 def of_pieces(function: Callable[[Any], Any], block: np.ndarray) -> list[Any]:
