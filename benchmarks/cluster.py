@@ -82,9 +82,10 @@ def write_points(path, n_points):
     """Write a manifold to a zarr folder, a million points at a time."""
     from heatsketch.files import Block, table_writer
 
+    X = manifold(n_points, 16)
     with table_writer(path, [f"x{i}" for i in range(16)], dtype=np.float32) as writer:
         for first in range(0, n_points, 1_000_000):
-            writer.append(Block(manifold(min(1_000_000, n_points - first), 16, seed=first + 1)))
+            writer.append(Block(X[first : first + 1_000_000]))
 
 
 def of_workers(client):
