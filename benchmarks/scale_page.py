@@ -1,7 +1,7 @@
 """Write the tables of docs/scale.md: a fit of 1e9 points, and of 1e10, stage by stage.
 
 ``--calibrate`` makes the short run first, on a quiet machine, and keeps it in
-``docs/benchmarks/cluster-calibration.json``; without such a file there are no seconds.
+``docs/benchmarks/cluster-calibration.json``.
 """
 
 import argparse
@@ -10,22 +10,13 @@ import re
 from timing import RESULTS, read, write
 
 from heatsketch.cli._options import readable_seconds
-from heatsketch.cluster_cost import STAGES, Calibration, Job, calibrate, forecast
+from heatsketch.cluster_cost import Calibration, Job, calibrate, forecast
 
 PAGE = RESULTS.parent / "scale.md"
-# What halo_law found for 60,000 points of bent_surface in 128 dimensions, 15 neighbours.
-HALO = {"halo": (28.8, 0.684), "neighbor_blocks": 15.0}
 JOBS = (
     Job(10**9, 128, 64, n_workers=64, n_threads=8),
     Job(10**10, 128, 64, n_workers=640, n_threads=8),
 )
-
-
-def calibration():
-    if (RESULTS / "cluster-calibration.json").exists():
-        return Calibration(**read("cluster-calibration"))
-    nothing = dict.fromkeys(STAGES, 0.0)
-    return Calibration(nothing, nothing, n_threads=1, **HALO)
 
 
 def size(number):
@@ -33,18 +24,17 @@ def size(number):
 
 
 def table(job):
-    known = (RESULTS / "cluster-calibration.json").exists()
-    found = forecast(job, calibration())
+    found = forecast(job, Calibration(**read("cluster-calibration")))
     lines = [
         f"{job.n_points:.0e} points, d = {job.n_features}, k = {job.n_components}, "
         f"p = {job.power}, {job.n_workers} workers of {job.n_threads} cores:\n",
-        "| stage | moved, all workers | tasks | memory of a worker |" + " time |" * known,
-        "|---|---|---|---|" + "---|" * known,
+        "| stage | moved, all workers | tasks | memory of a worker | time |",
+        "|---|---|---|---|---|",
     ]
     for stage in found.stages:
         moved, memory = size(stage.bytes_moved), size(stage.bytes_per_worker)
-        line = f"| {stage.stage} | {moved} | {stage.tasks:.0f} | {memory} |"
-        lines.append(line + f" {readable_seconds(stage.seconds)} |" * known)
+        cells = stage.stage, moved, f"{stage.tasks:.0f}", memory, readable_seconds(stage.seconds)
+        lines.append(f"| {' | '.join(cells)} |")
     lines.append(f"\nA product moves {size(found.bytes_per_step)} between workers.")
     return "\n".join(lines)
 
