@@ -259,6 +259,7 @@ def measured_cost(folder, n, k):
 def draw_cost(rows):
     """Draw what was foretold over what is true, with a band of 30 % around."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     figure, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
     names = "seconds", "bytes of a worker", "bytes sent"
@@ -271,6 +272,10 @@ def draw_cost(rows):
             some = np.array([row.endswith(f"= {k}") for row in rows])
             axis.loglog(true[some], told[some], marker, label=f"k = {k}")
         axis.set(xlabel=f"{name}, measured", ylabel="foretold", xlim=ends, ylim=ends)
+        for side in (axis.xaxis, axis.yaxis):
+            side.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            side.set_major_formatter(StrMethodFormatter("{x:g}"))
+            side.set_minor_formatter(NullFormatter())
         axis.set_title(name if unit == 1 else f"{name}, GiB")
         axis.legend(frameon=False)
     figure.savefig(RESULTS / "cluster-cost.png", dpi=150)
