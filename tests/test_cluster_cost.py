@@ -21,13 +21,24 @@ BILLION = Job(10**9, 128, n_workers=64, n_threads=8)
 
 
 @pytest.mark.parametrize("n_workers", [2, 64, 640])
-def test_time_is_shared_by_workers_and_points_pay_for_themselves(n_workers):
+def test_time_is_shared_by_workers_and_points_pay_for_themselves(monkeypatch, n_workers):
     free = Job(10**8, 16, n_workers=n_workers, network=float("inf"))
+    monkeypatch.setattr("heatsketch.cluster_cost.TASK", 0.0)
     each = KNOWN._replace(fixed=dict.fromkeys(STAGES, 0.0))
     wanted = len(STAGES) * 1e-6 * 10**8 * 2 / n_workers
     assert forecast(free, each).seconds == pytest.approx(wanted)
     twice = free._replace(n_points=2 * free.n_points)
     assert forecast(twice, each).seconds == pytest.approx(2 * wanted)
+
+
+def test_more_workers_pay_for_more_tasks():
+    """Where points and bytes are free, only the scheduler is left."""
+    free = KNOWN._replace(per_point=dict.fromkeys(STAGES, 0.0))
+    few, many = (
+        forecast(BILLION._replace(n_workers=n, network=float("inf")), free) for n in (64, 640)
+    )
+    assert many.tasks > few.tasks
+    assert many.seconds - few.seconds == pytest.approx(2.5e-3 * (many.tasks - few.tasks))
 
 
 def test_twice_the_workers_take_half_the_memory_of_the_graph_and_the_same_for_chunks():

@@ -1,9 +1,10 @@
 """What a fit takes on a cluster: stage by stage, from a short run on this machine.
 
-A stage takes a fixed time for each of its tasks and a time for each point. Both come from two short
-fits on processes of this machine, with the columns and neighbours that are asked for; points are
-shared by all threads. What is sent between workers is the halo of each block, which grows like a
-power of its rows, a surface against a volume, as long as there are so many others.
+A stage takes some time whatever its size, and a time for each point. Both come from two short fits
+on processes of this machine, with the columns and neighbours that are asked for; points are shared
+by all threads, while tasks pass through one scheduler. What is sent between workers is the halo of
+each block, which grows like a power of its rows, a surface against a volume, as long as there are
+so many others.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ STAGES = (
     "output",
 )
 MOST_SEEN = 0.999  # of the rows of others; whoever sees all may have drawn any number
+TASK = (
+    2.5e-3  # seconds that a task takes the scheduler and a worker: benchmarks/cluster.py messages
+)
 N_VECTORS = 8  # that halos are brought of, for the normalization
 PROGRAM = 250 * 2**20  # a worker that does nothing
 SAMPLE = SAMPLE_PER_LIST / POINTS_PER_LIST  # of the points, from which the lists are grown
@@ -174,7 +178,7 @@ class ClusterForecast(NamedTuple):
 
 
 def forecast(job: Job, calibration: Calibration) -> ClusterForecast:
-    r"""Predict what a fit takes: for each stage :math:`a \cdot tasks + b N / threads`, and bytes.
+    r"""Predict what a fit takes: for a stage :math:`a + b N / threads + c \cdot tasks`, and bytes.
 
     Examples
     --------
@@ -191,13 +195,13 @@ def forecast(job: Job, calibration: Calibration) -> ClusterForecast:
     sent = _rows_sent(job, halo)
     step = sent * job.n_components * job.itemsize
     moved, tasks, memory = _moved(job, sent, step), _tasks(job, calibration), _memory(job, halo)
-    local = _tasks(job._replace(n_workers=calibration.n_threads), calibration)
     stages = []
     for stage in STAGES:
         share = calibration.n_threads / (job.n_workers * job.n_threads)
         seconds = (
-            calibration.fixed[stage] * tasks[stage] / local[stage]
+            calibration.fixed[stage]
             + calibration.per_point[stage] * job.n_points * share
+            + TASK * tasks[stage]
             + moved[stage] / (job.n_workers * job.network)
         )
         stages.append(StageForecast(stage, seconds, moved[stage], tasks[stage], memory[stage]))
