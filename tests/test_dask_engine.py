@@ -281,6 +281,19 @@ def test_a_fit_leaves_no_checkpoints_and_can_be_made_again(client, graphs, tmp_p
     np.testing.assert_array_equal(again.embedding_.compute(), model.embedding_.compute())
 
 
+@pytest.mark.parametrize("power", [2, "auto"])
+def test_a_fit_that_is_made_again_asks_nothing_again(client, tmp_path, power):
+    """By names that last: those that dask gives to results are new each time."""
+    X, asked = manifold(50_000), []
+    for _ in range(2):
+        engine = DaskEngine(client, storage=tmp_path, rows_per_block=25_000)
+        HeatSketch(4, n_neighbors=10, power=power, engine=engine).fit(X)
+        lines = (tmp_path / "journal.jsonl").read_text().splitlines()
+        asked.append([line for line in lines if '"answer"' in line])
+    assert len(asked[0]) > 10
+    assert asked[1] == asked[0]
+
+
 def test_a_model_outlives_its_cluster_but_goes_into_no_file(graphs, tmp_path):
     distances, heard = graphs["float32"], []
 

@@ -48,7 +48,7 @@ from heatsketch.graph import METRICS, count_components
 from heatsketch.heat_operator import HeatOperator, heat_operator, heat_rows
 from heatsketch.normalization import SCALINGS
 from heatsketch.random_block import gaussian_block
-from heatsketch.row_blocks import is_lazy
+from heatsketch.row_blocks import in_memory, is_lazy
 from heatsketch.saved_models import SaveMixin
 from heatsketch.validation import (
     check_affinities,
@@ -316,7 +316,7 @@ class HeatEmbedding(
             n_columns=self.n_components,
         )
         found = self.neighbors_.order
-        self.order_ = found if self.order_ is None else self.order_[np.asarray(found)]
+        self.order_ = found if self.order_ is None else self.order_[in_memory(found)]
         d2 = self._in_units(d2, X, rows)
         return gaussian_affinity(d2, epsilon=self._bandwidth)
 

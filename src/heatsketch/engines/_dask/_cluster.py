@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import dask
 import dask.array as da
 import numpy as np
+from dask.core import flatten
 from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 from distributed import Client, as_completed
@@ -181,7 +182,9 @@ class Cluster:
     @contextmanager
     def working(self) -> Iterator[None]:
         """Answer here whatever is computed in this block, and remember small answers."""
-        with dask.config.set(scheduler=_Answers(self)):
+        # Fused, the last tasks would have names that are new each time.
+        plain = {"optimization.fuse.active": False}
+        with dask.config.set({"scheduler": _Answers(self), **plain}):
             yield
 
 
@@ -192,7 +195,7 @@ class _Answers:
         self.cluster = cluster
 
     def __call__(self, graph: Any, keys: Any, **options: Any) -> Any:
-        name = sha256(repr(keys).encode()).hexdigest()[:32]
+        name = sha256(repr(_lasting_names(graph, keys)).encode()).hexdigest()[:32]
 
         def ask() -> Any:
             return self.cluster.client.get(graph, keys, retries=RETRIES, **options)
@@ -202,6 +205,18 @@ class _Answers:
     def __reduce__(self) -> Any:
         """Stay here: a worker that is started anew takes the settings of this process along."""
         return str, ()  # which names no scheduler
+
+
+def _lasting_names(graph: Any, keys: Any) -> list[str]:
+    """Return the names of what is asked for, which another driver would give it, too.
+
+    Dask puts it together in one last task, under a name that is new each time.
+    """
+    names: list[str] = []
+    for key in flatten([keys]):
+        is_last = str(key).startswith("finalize-")
+        names += map(repr, graph.__dask_graph__()[key].dependencies if is_last else [key])
+    return sorted(names)
 
 
 def _stage_of(name: str) -> str:

@@ -31,6 +31,7 @@ from heatsketch.neighbor_lists import (
     places_seen,
     tree_height,
 )
+from heatsketch.row_blocks import in_memory
 
 __all__ = ["BlockLists", "arrange", "read_tree"]
 
@@ -96,7 +97,7 @@ def arrange(
     lists, n_probes = BlockLists(cluster.storage, name, height, starts), 1
     if height:
         _grow(cluster, X, lists, metric)
-        centers = np.asarray(X[centers_of_parts(X.shape[0])])
+        centers = in_memory(X[centers_of_parts(X.shape[0])])
         cluster.over_chunks(f"parts-{name}", X, _near_centers, lists, metric, centers)
         choose = partial(probes_for_parts, n_neighbors=n_neighbors, tolerance=tolerance)
         n_chunks = X.numblocks[0]
