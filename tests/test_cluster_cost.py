@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from heatsketch import neighbor_graph
 from heatsketch.cluster_cost import (
     STAGES,
     Calibration,
@@ -12,7 +11,9 @@ from heatsketch.cluster_cost import (
     calibrate,
     forecast,
     halo_law,
+    halo_rows,
 )
+from heatsketch.graph import find_neighbors
 from heatsketch.resources import bent_surface
 
 EACH = dict.fromkeys(STAGES, 1e-6)
@@ -62,16 +63,18 @@ def test_one_worker_sends_nothing():
     assert forecast(Job(10**6, 16, n_workers=1), KNOWN).bytes_per_step == 0
 
 
-def test_halos_of_a_real_graph_are_foretold_for_blocks_of_another_size():
-    X = bent_surface(40_000, 3, "f4")
-    X = X[np.lexsort(np.floor(8 * X).T)]  # in boxes, so that near points have near rows
-    matrix = neighbor_graph(X, n_neighbors=8)
-    (factor, exponent), _ = halo_law(matrix[:20_000, :20_000])
-    assert 0 < exponent < 1
-    rows = 10_000
-    found = np.unique(matrix[rows : 2 * rows].indices)
-    halo = np.sum((found < rows) | (found >= 2 * rows))
-    assert factor * rows**exponent == pytest.approx(halo, rel=1)
+def test_halos_of_a_real_graph_are_foretold_from_one_of_a_third_of_its_size():
+    few, many = (
+        find_neighbors(bent_surface(n, 16, "f4"), n_neighbors=8, n_probes=6)[1]
+        for n in (20_000, 60_000)
+    )
+    law, _ = halo_law(few)
+    foretold = halo_rows(Job(60_000, 16, n_workers=6), KNOWN._replace(halo=law))
+    halos = []
+    for start in range(10_000, 50_000, 10_000):
+        found = np.unique(many[start : start + 10_000].indices)
+        halos.append(np.sum((found < start) | (found >= start + 10_000)))
+    assert foretold == pytest.approx(np.mean(halos), rel=0.3)
 
 
 def test_a_watch_hears_stages_in_their_order_and_none_twice():
