@@ -116,7 +116,7 @@ class BlockHeatOperator:
             return [y, w, *sums]
         if depth >= cluster.checkpoint_every or cluster.has(y):
             kept = cluster.keep(y, w, *sums)
-            cluster.journal.note(checkpoint=y.name)
+            cluster.journal.note_checkpoint(y.name)
             return kept
         cluster.journal.note(step=y.name)
         return cluster.hold(y, w, *sums)

@@ -114,6 +114,7 @@ class Journal:
         self._path = path
         self._answers: dict[str, Any] = {}
         self.passed: set[str] = set()
+        self.last_checkpoint = ""
         steps = set[str]()
         for entry in self._entries():
             if "answer" in entry:
@@ -122,8 +123,9 @@ class Journal:
                 steps.add(entry["step"])
             elif "checkpoint" in entry:
                 self.passed, steps = self.passed | steps, set()
+                self.last_checkpoint = entry["checkpoint"]
             elif "finished" in entry:
-                self.passed, steps = set(), set()
+                self.passed, steps, self.last_checkpoint = set(), set(), ""
 
     def _entries(self) -> Iterator[dict[str, Any]]:
         if not self._path.exists():
@@ -135,8 +137,14 @@ class Journal:
 
     def begin_anew(self) -> None:
         """Forget the steps: their results are about to go."""
-        self.passed = set()
+        self.passed, self.last_checkpoint = set(), ""
         self.note(finished=True)
+
+    def note_checkpoint(self, name: str) -> None:
+        """Add a line for a checkpoint, unless it is the one where an earlier driver ended."""
+        if name != self.last_checkpoint:
+            self.note(checkpoint=name)
+        self.last_checkpoint = name
 
     def note(self, **entry: Any) -> None:
         """Add a line."""
