@@ -18,10 +18,10 @@ import dask
 import numpy as np
 from data import manifold
 from distributed import Client
-from processes import processes
 from timing import RESULTS, read, write
 
 from heatsketch import DaskEngine, HeatSketch, neighbor_graph
+from heatsketch.engines._dask._connection import processes
 
 PIECE = 4096
 OPTIONS = {"metric": "precomputed", "power": 40, "epsilon": 0.5}
@@ -90,7 +90,7 @@ def harmed(harm, n_harms, seed, wanted, n_tasks, **limits):
 
     with (
         tempfile.TemporaryDirectory() as folder,
-        processes(2, **limits) as cluster,
+        processes(2, silence_logs=50, **limits) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         thread = threading.Thread(target=work, args=(client,), daemon=True)

@@ -22,12 +22,12 @@ from time import perf_counter
 import numpy as np
 from data import manifold
 from distributed import Client, wait
-from processes import processes
 from scipy import sparse
 from timing import RESULTS, memory, read, seconds, write
 
 from heatsketch import DaskEngine, HeatOperator, HeatSketch, gaussian_block
 from heatsketch.cluster_cost import Calibration, Job, StageWatch, calibrate, forecast
+from heatsketch.engines._dask._connection import processes
 from heatsketch.progress import listening, on_terminal
 from heatsketch.row_blocks import over_rows
 
@@ -37,7 +37,7 @@ GIB = 2**30
 
 
 def local_cluster():
-    return processes(2, memory_limit=6 * GIB)
+    return processes(2, memory_limit=6 * GIB, silence_logs=50)
 
 
 def keep(part, row, found):

@@ -11,10 +11,10 @@ from functools import cache
 import numpy as np
 from data import web
 from distributed import Client
-from processes import processes
 from timing import RESULTS, read, write
 
 from heatsketch import DaskEngine, HeatSketch
+from heatsketch.engines._dask._connection import processes
 from heatsketch.row_blocks import PIECE
 
 # Points, and rows of a block, for each number of blocks: blocks begin at multiples of PIECE.
@@ -58,7 +58,10 @@ def row(client, n_blocks, normalization, power, dtype):
 def main():
     done = read("cluster-grid") if (RESULTS / "cluster-grid.json").exists() else {}
     for n_workers in (1, 2, 4):
-        with processes(n_workers) as cluster, Client(cluster, set_as_default=False) as client:
+        with (
+            processes(n_workers, silence_logs=50) as cluster,
+            Client(cluster, set_as_default=False) as client,
+        ):
             for choice in CHOICES:
                 name = f"{n_workers} workers, {choice[0]} blocks, {choice[1]}, p = {choice[2]}, "
                 name += np.dtype(choice[3]).name

@@ -23,13 +23,13 @@ import numpy as np
 import pytest
 from bad_inputs import CLOUD, DOORS, POINTS, ROWS, Row, fit
 from distributed import Client
-from local_clusters import processes
 from points_in_files import as_file
 from typer.testing import CliRunner
 
 from heatsketch import DaskEngine, DiffusionMap, HeatSketch
 from heatsketch.cli import app
 from heatsketch.cli._exit_codes import ExitCode
+from heatsketch.engines._dask._connection import processes
 from heatsketch.exceptions import HeatSketchError, HeatSketchWarning, MemoryBudgetError
 
 pytestmark = pytest.mark.timeout(10, func_only=True)
@@ -105,7 +105,7 @@ IN_BLOCKS = [
 
 @pytest.fixture(scope="module")
 def client():
-    with processes(1) as cluster, Client(cluster, set_as_default=False) as joined:
+    with processes(1, silence_logs=50) as cluster, Client(cluster, set_as_default=False) as joined:
         joined.run(importlib.import_module, "heatsketch.validation")
         yield joined
 

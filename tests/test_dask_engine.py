@@ -15,13 +15,12 @@ import numpy as np
 import psutil
 import pytest
 from distributed import Client, LocalCluster
-from local_clusters import processes
 from registry import cloud
 from scipy import sparse
 
 from heatsketch import DaskEngine, HeatSketch
 from heatsketch.engines._dask._cluster import within_threads
-from heatsketch.engines._dask._connection import connected
+from heatsketch.engines._dask._connection import connected, processes
 from heatsketch.exceptions import (
     DisconnectedGraphWarning,
     FileError,
@@ -46,7 +45,7 @@ def workers_come_back():
 
 @pytest.fixture(scope="module")
 def client():
-    with processes(2) as cluster, Client(cluster, set_as_default=False) as client:
+    with processes(2, silence_logs=50) as cluster, Client(cluster, set_as_default=False) as client:
         yield client
 
 
@@ -205,7 +204,7 @@ def test_five_kills_change_no_bit_and_little_is_done_again(client, graphs, tmp_p
     before = runs(client)
     wanted = fit(distances, DaskEngine(client, storage=tmp_path / "calm", **blocks), **options)
     n_tasks = runs(client) - before
-    with processes(2) as cluster, Client(cluster, set_as_default=False) as shot_at:
+    with processes(2, silence_logs=50) as cluster, Client(cluster, set_as_default=False) as shot_at:
         killer = Killer(shot_at, 5, n_tasks)
         killer.start()
         engine = DaskEngine(shot_at, storage=tmp_path / "shot at", **blocks)

@@ -12,23 +12,30 @@ from distributed import Client, LocalCluster
 
 from heatsketch.exceptions import HeatSketchError
 
-__all__ = ["connected"]
+__all__ = ["connected", "processes"]
 
 ALLOWED_FAILURES = 100  # workers that may die under a task before it is blamed
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+
+
+def processes(n_workers: int | None = None, **options: Any) -> LocalCluster:
+    """Start workers of one thread each on this machine, which listen to nobody else."""
+    return LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",  # any port that is free
+        worker_dashboard_address="127.0.0.1:0",
+        **options,
+    )
 
 
 @contextmanager
 def connected(client: Any, *, allow_unencrypted: bool) -> Iterator[Client]:
     """Give a client: the one given, or that of a cluster of processes on this machine."""
     if client is None:
-        local = LocalCluster(
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",  # any port that is free
-            worker_dashboard_address="127.0.0.1:0",
-        )
+        local = processes()
         # A worker that is killed again before it is back would be given up after 15 seconds.
         back = dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"})
         with back, local, Client(local, set_as_default=False) as joined, _patient(joined):
