@@ -15,6 +15,7 @@ from heatsketch.engines._dask._cluster import Cluster, delayed, lazy_array
 from heatsketch.engines._dask._storage import read_block, write_block
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.files import open_table
+from heatsketch.files._zarr import ZarrTable
 from heatsketch.row_blocks import CHUNK_BYTES
 
 __all__ = ["points_in_files", "read_points"]
@@ -59,8 +60,8 @@ def _from_file(path: Path) -> Any:
     table = open_table(path)
     if table.is_sparse:
         raise HeatSketchError(f"X={str(path)!r} is sparse, and a cluster takes dense points only.")
-    if path.suffix.lower() == ".zarr":
-        array = table.array  # type: ignore[attr-defined]
+    if isinstance(table, ZarrTable):
+        array = table.array
         rows = _rows(array.shape[1], array.dtype, (array.shards or array.chunks)[0])
         return da.from_array(array, chunks=(rows, -1)).astype(table.dtype)
     files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
