@@ -168,9 +168,10 @@ def cluster_steps(folder, client, K, n_blocks, n_columns, count):
     rows = -(-K.shape[0] // n_blocks)
     engine = DaskEngine(client, storage=folder, rows_per_block=rows, checkpoint_every=1000)
     with engine.working() as session:
-        ones = session.hold(np.ones(K.shape[0], K.dtype))
-        A = BlockHeatOperator(session.hold(K), ones, ones, float(K.shape[0]))
-        ids = session.hold(np.arange(K.shape[0]))
+        blocks = session.hold(K)
+        ones = session.hold_vector(np.ones(K.shape[0], K.dtype), blocks)
+        A = BlockHeatOperator(blocks, ones, ones, float(K.shape[0]))
+        ids = session.hold_vector(np.arange(K.shape[0]), blocks)
         make = partial(gaussian_block, n_columns=n_columns, seed=0, dtype=K.dtype)
         G = client.persist(over_rows(make, ids, n_columns))
         wait(G)

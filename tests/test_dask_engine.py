@@ -30,8 +30,8 @@ from heatsketch.exceptions import (
 )
 from heatsketch.files import Block, table_writer
 from heatsketch.progress import listening
+from heatsketch.row_blocks import PIECE, ROW_BYTES
 
-PIECE = 4096
 # dask's own threads may warn while a cluster that was shot at shuts down.
 pytestmark = pytest.mark.filterwarnings("default:::distributed", "default:::asyncio")
 
@@ -121,6 +121,21 @@ def test_the_graph_of_the_cluster_is_the_local_one(client, tmp_path, metric):
     np.testing.assert_array_equal(model.embedding_.compute(), wanted.embedding_)
     new = X[::3000] + np.float32(0.01)
     np.testing.assert_array_equal(model.transform(new), wanted.transform(new))
+
+
+def test_blocks_are_smaller_where_points_have_many_features(client, tmp_path, monkeypatch):
+    workers = client.scheduler_info()["workers"].values()
+    room = 2 * PIECE * ROW_BYTES  # for two pieces of the rows of a graph
+    share = room / min(worker["memory_limit"] for worker in workers)
+    monkeypatch.setattr("heatsketch.row_blocks.SHARE", share)
+    X = np.random.default_rng(0).standard_normal((4 * PIECE, 200), np.float32)
+    ids, options = np.arange(len(X))[::-1], {"power": 2, "n_neighbors": 5}
+    model = HeatSketch(4, **options, engine=DaskEngine(client, storage=tmp_path)).fit(
+        X, row_ids=ids
+    )
+    assert model.embedding_.numblocks == (4, 1)
+    wanted = HeatSketch(4, **options).fit(X, row_ids=ids)
+    np.testing.assert_array_equal(model.embedding_.compute(), wanted.embedding_)
 
 
 def test_workers_may_be_threads_of_this_process(graphs, tmp_path, monkeypatch):

@@ -80,7 +80,8 @@ class Job(NamedTuple):
     @property
     def rows(self) -> int:
         """Rows of a block."""
-        return rows_of_blocks(self.n_points, self.n_workers, self.memory)
+        point = self.n_features * self.itemsize
+        return rows_of_blocks(self.n_points, self.n_workers, self.memory, point)
 
     @property
     def blocks(self) -> int:

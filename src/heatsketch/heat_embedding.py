@@ -146,7 +146,7 @@ class HeatEmbedding(
             )
         K = self._training_affinity(engine, X, rows)
         del X  # the neighbours have it, in their order
-        self.row_ids_ = self.order_ if rows is None else engine.hold(rows[self.order_])
+        self.row_ids_ = self.order_ if rows is None else engine.hold_vector(rows[self.order_], K)
         warn_about_lonely_points(K, self._named_epsilon)
         self.n_connected_components_ = count_components(K)
         warn_about_pieces(self.n_connected_components_)

@@ -36,9 +36,10 @@ __all__ = [
 
 PIECE = 4096  # rows; part of what the bits are
 CHUNK_BYTES = 2**26  # of the points that a task reads at a time
-# Of a worker's memory, what the rows of a block may take; and what one row takes while a graph of
-# 15 neighbours is symmetrised, or 64 columns step on.
-SHARE, ROW_BYTES = 0.4, 1200
+# Of a worker's memory, what the rows of a block may take; what one row takes while a graph of 15
+# neighbours is symmetrised, or 64 columns step on; and how often a point is there while its
+# neighbours are searched.
+SHARE, ROW_BYTES, COPIES = 0.4, 1200, 3
 NORMALS_AT_A_TIME = 1_000_000
 
 
@@ -88,16 +89,23 @@ class RowBlocks(ABC):
         """Count the pieces that links hold together which exceed ``eps`` times a row's largest."""
 
 
-def rows_of_blocks(n_rows: int, n_workers: int, memory: float | None = None) -> int:
+def rows_of_blocks(
+    n_rows: int, n_workers: int, memory: float | None = None, point_bytes: int = 0
+) -> int:
     """Return how many rows a block should have: one block for each worker, or two, or three.
+
+    ``memory`` is that of a worker, and ``point_bytes`` what a point takes; a graph has none.
 
     Examples
     --------
     >>> from heatsketch.row_blocks import rows_of_blocks
     >>> rows_of_blocks(3_000_000, 2), rows_of_blocks(3_000_000, 2, memory=3 * 2**30)
     (1500000, 750000)
+    >>> rows_of_blocks(3_000_000, 2, memory=3 * 2**30, point_bytes=512 * 4)
+    166667
     """
-    most = n_rows if memory is None else max(1, int(SHARE * memory / ROW_BYTES))
+    row = ROW_BYTES + COPIES * point_bytes
+    most = n_rows if memory is None else max(1, int(SHARE * memory / row))
     blocks_of_worker = -(-n_rows // (n_workers * most))
     return -(-n_rows // (n_workers * blocks_of_worker))
 

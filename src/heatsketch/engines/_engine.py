@@ -61,9 +61,13 @@ class Engine(ABC):
         """Return ``X`` as an array: in memory, or lazy where only this engine can hold it."""
         return np.asarray(X) if is_lazy(X) else X
 
-    def hold(self, array: Any) -> Any:
-        """Return a sparse matrix or a vector as this engine holds it."""
-        return array
+    def hold(self, matrix: Any) -> Any:
+        """Return a matrix over pairs of points as this engine holds it."""
+        return matrix
+
+    def hold_vector(self, vector: Any, K: Any) -> Any:
+        """Return a vector as this engine holds it beside a matrix."""
+        return vector
 
     def keep(self, block: Any) -> Any:
         """Return a block of columns computed, and kept for as long as a model is."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ class Session(Engine):
             metric=metric,
             n_neighbors=n_neighbors,
             tolerance=self.graph_tolerance if many else 0,
-            starts=cut_rows(X.shape[0], self.rows(X.shape[0])),
+            starts=cut_rows(X.shape[0], self.rows(X.shape[0], X.shape[1] * X.dtype.itemsize)),
         )
         options: dict[str, Any] = {"metric": metric, "n_neighbors": n_neighbors}
         d2 = neighbor_blocks(self.cluster, lists, **options, dtype=X.dtype)
@@ -91,37 +92,37 @@ class Session(Engine):
         """Return a file or a dask array as a dask array in chunks of whole rows."""
         return read_points(self.cluster, X)
 
-    def rows(self, n_rows: int) -> int:
+    def rows(self, n_rows: int, point_bytes: int = 0) -> int:
         """Return how many rows a block has."""
         if self.rows_per_block != "auto":
             return self.rows_per_block
         workers = self.cluster.client.scheduler_info()["workers"].values()
         limits = [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
-        return rows_of_blocks(n_rows, max(1, len(workers)), min(limits, default=None))
+        memory = min(limits, default=None)
+        return rows_of_blocks(n_rows, max(1, len(workers)), memory, point_bytes)
 
-    def hold(self, array: Any) -> Any:
-        """Return a sparse matrix or a vector in blocks on storage."""
-        if isinstance(array, da.Array):
-            return array
-        if sparse.issparse(array):
-            return matrix_in_blocks(self.cluster, array, self.rows(array.shape[0]))
-        if array.ndim != 1:
+    def hold(self, matrix: Any) -> Any:
+        """Return a sparse matrix in blocks on storage."""
+        if not sparse.issparse(matrix):
             raise HeatSketchError(
-                f"X of shape {array.shape} is a dense matrix over pairs of points, which a cluster "
-                "does not hold; pass a sparse one, or use engine='local'."
+                f"X of shape {matrix.shape} is a dense matrix over pairs of points, which a "
+                "cluster does not hold; pass a sparse one, or use engine='local'."
             )
-        return self._vector(array)
+        return matrix_in_blocks(self.cluster, matrix, self.rows(matrix.shape[0]))
 
-    def _vector(self, array: np.ndarray) -> da.Array:
-        starts = cut_rows(len(array), self.rows(len(array)))
-        name = self.cluster.storage.name("vector", starts, array.dtype.str, array)
+    def hold_vector(self, vector: np.ndarray, K: Any) -> da.Array:
+        """Return a vector in the blocks of a matrix, on storage."""
+        return self._in_blocks(vector, K.halo.starts)
+
+    def _in_blocks(self, vector: np.ndarray, starts: tuple[int, ...]) -> da.Array:
+        name = self.cluster.storage.name("vector", starts, vector.dtype.str, vector)
         tasks = {}
-        for b in range(len(starts) - 1):
+        for b, (start, stop) in enumerate(pairwise(starts)):
             path = self.cluster.storage.block(name, b)
-            write_block(array[starts[b] : starts[b + 1]], path)
+            write_block(vector[start:stop], path)
             tasks[name, b] = (read_block, path)
         chunks = (tuple(np.diff(starts).tolist()),)
-        return lazy_array(name, tasks, [], chunks, array.dtype)
+        return lazy_array(name, tasks, [], chunks, vector.dtype)
 
     def keep(self, block: da.Array) -> da.Array:
         """Return a block that reads from storage."""
@@ -134,6 +135,8 @@ class Session(Engine):
 
     def in_given_order(self, block: da.Array, order: Any) -> da.Array:
         """Return the block whose row ``order[i]`` is row ``i`` of this one."""
-        if isinstance(order, np.ndarray) and (order == np.arange(len(order))).all():
-            return block
-        return in_order(self.cluster, block, self.hold(order))
+        if isinstance(order, np.ndarray):
+            if (order == np.arange(len(order))).all():
+                return block
+            order = self._in_blocks(order, (0, *np.cumsum(block.chunks[0]).tolist()))
+        return in_order(self.cluster, block, order)
