@@ -186,6 +186,49 @@ def test_a_factor_on_a_new_row_cancels():
     np.testing.assert_allclose(stationary_scaled, stationary, rtol=1e-14)
 
 
+@pytest.mark.parametrize("name", SCALINGS)
+def test_a_sweep_is_a_product_and_all_are_counted(name):
+    class Counted:
+        shape, n_products = (50, 50), 0
+
+        def __matmul__(self, vector):
+            self.n_products += 1
+            return K @ vector
+
+    K, counted = affinity(cloud(50), 1.0), Counted()
+    scaling = SCALINGS[name](counted)
+    assert scaling.n_iter == counted.n_products
+    assert np.isnan(scaling.residual) == (name == "symmetric")
+
+
+def test_sweeps_end_at_the_first_that_is_good_enough():
+    K = affinity(cloud(50), 1.0)
+    n_iter = bistochastic_scaling(K).n_iter
+    assert bistochastic_scaling(K, max_iter=n_iter).n_iter == n_iter
+    with pytest.raises(ScalingError) as caught:
+        bistochastic_scaling(K, max_iter=n_iter - 1)
+    assert caught.value.n_iter == n_iter - 1
+    isolated = bistochastic_scaling(np.eye(3), tol=0)
+    assert (isolated.n_iter, isolated.residual) == (2, 0)
+
+
+def test_weights_that_are_absurd_at_once_are_said_to_diverge():
+    K = np.array([[0, 1e-90], [1e-90, 1e90]])
+    with pytest.raises(ScalingError) as caught:
+        bistochastic_scaling(K)
+    assert (caught.value.reason, caught.value.n_iter) == (ScalingFailure.DIVERGED, 2)
+
+
+@pytest.mark.parametrize("name", SCALINGS)
+def test_the_scaling_of_some_points_is_that_of_all(name):
+    K, places = affinity(cloud(50), 1.0), np.array([7, 3, 3])
+    scaling = SCALINGS[name](K)
+    some = scaling.at(places)
+    np.testing.assert_array_equal(some.previous, scaling.previous[places])
+    np.testing.assert_array_equal(some.current, scaling.current[places])
+    assert some.n_iter == scaling.n_iter
+
+
 def test_sweeps_may_run_out():
     with pytest.raises(ScalingError, match="after 3 sweeps") as caught:
         bistochastic_scaling(affinity(circle(50), 0.25), max_iter=3)

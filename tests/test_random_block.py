@@ -103,6 +103,13 @@ def test_a_number_of_rows_stands_for_its_range(kind):
     )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("block", [gaussian_block, rademacher_block])
+def test_a_block_may_have_no_rows_and_has_the_dtype_asked_for(block, dtype):
+    empty = block(0, 3, seed=0, dtype=dtype)
+    assert (empty.shape, empty.dtype) == ((0, 3), dtype)
+
+
 def test_float32_is_rounded_float64():
     exact = gaussian_block(1000, 16, seed=5)
     np.testing.assert_array_equal(

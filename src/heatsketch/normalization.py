@@ -183,7 +183,7 @@ def _check_sums(sums: Any, d: Any, n_iter: int) -> float:
     # np.min, unlike min, passes a NaN on.
     low, high = float(np.min(lows)), float(np.max(highs))
     residual = float(np.max(residuals)) if n_iter > 1 else np.inf
-    if low > 0 and high < _DIVERGED and low > 1 / _DIVERGED:
+    if low > 1 / _DIVERGED and high < _DIVERGED:
         return residual
     if n_iter > 1:
         reason = ScalingFailure.DIVERGED
@@ -195,6 +195,6 @@ def _check_sums(sums: Any, d: Any, n_iter: int) -> float:
 
 
 def _extremes(sums: np.ndarray, d: np.ndarray) -> tuple[float, float, float]:
-    with np.errstate(divide="ignore", invalid="ignore"):  # an empty row is told of by its name
+    with np.errstate(invalid="ignore"):  # an empty row is told of by its name
         residual = np.max(np.abs(sums / d - 1))
     return float(np.min(sums)), float(np.max(sums)), float(residual)
