@@ -30,6 +30,10 @@ def made_once(tmp_path_factory):
         later.setattr("heatsketch.model_file.FORMAT_VERSION", 99)
         later.setattr("heatsketch.model_file.OLDEST_READER", 99)
         write_model_file(folder / "newer.heatsketch", about, arrays, overwrite=False)
+    about["class"] = "\x1b[2J\r\x9bHeatSketch"  # clears a terminal
+    write_model_file(folder / "loud.heatsketch", about, arrays, overwrite=False)
+    about["versions"] = 3
+    write_model_file(folder / "mute.heatsketch", about, arrays, overwrite=False)
     model = HeatSketch(8).fit(np.load(folder / "points.npy"))
     model.feature_names_in_ = np.array(["x", "y"], dtype=object)
     model.save(folder / "named.heatsketch")
@@ -231,6 +235,14 @@ def test_help_has_an_example_that_begins_like_it(name):
     assert result.exit_code == 0
     assert re.search(rf"Example:\s+heatsketch\s+{name}", result.stdout)
     assert "--json" in result.stdout
+
+
+@pytest.mark.parametrize("options", ["", " --json"])
+@pytest.mark.parametrize("command", ["info loud.heatsketch", "report loud.heatsketch -o o.html"])
+def test_a_file_does_not_speak_to_the_terminal(desk, command, options):
+    result = run(command + options)
+    assert "HeatSketch" in result.output
+    assert not set(result.output) & {"\x1b", "\r", "\x9b"}
 
 
 def test_who_asks_nothing_gets_help():

@@ -16,10 +16,9 @@ from sklearn.exceptions import NotFittedError
 
 import heatsketch
 from heatsketch import DiffusionMap, HeatSketch, LocalEngine, NearIsometry, load, model_info
-from heatsketch.exceptions import (
-    NotStorableError,
-    TrainingDataError,
-)
+from heatsketch.exceptions import NotStorableError, TrainingDataError
+from heatsketch.model_file import FORMAT_VERSION
+from heatsketch.random_block import STREAM_VERSION
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -259,11 +258,28 @@ def test_the_header_tells_what_is_inside(tmp_path):
     model, _ = fitted("map")
     model.save(tmp_path / "a", training_data=False)
     info = model_info(tmp_path / "a")
-    assert (info["class"], info["n_points"], info["n_features"]) == ("DiffusionMap", 150, 3)
-    assert info["bytes"] == (tmp_path / "a").stat().st_size
-    assert info["parameters"] == model.get_params() and not info["training_data"]
-    assert info["versions"]["heatsketch"] == heatsketch.__version__
     assert json.loads(json.dumps(info)) == info
+    versions, arrays = info.pop("versions"), info.pop("arrays")
+    assert versions["heatsketch"] == heatsketch.__version__
+    assert arrays["embedding_"] == {"dtype": "float64", "shape": list(model.embedding_.shape)}
+    assert info == {
+        "class": "DiffusionMap",
+        "parameters": model.get_params(),
+        "n_points": 150,
+        "n_features": 3,
+        "n_components": model.n_components,
+        "seed": None,
+        "power": None,
+        "training_data": False,
+        "bytes": (tmp_path / "a").stat().st_size,
+        "format_version": FORMAT_VERSION,
+        "min_reader": 1,
+        "stream_version": STREAM_VERSION,
+    }
+    sketch, _ = fitted("plain")
+    sketch.save(tmp_path / "c")
+    info = model_info(tmp_path / "c")
+    assert (info["seed"], info["power"]) == (sketch.seed_, sketch.power_)
     model, _ = fitted("near isometry")
     model.save(tmp_path / "b")
     assert model_info(tmp_path / "b")["n_points"] is None

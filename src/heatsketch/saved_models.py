@@ -5,8 +5,10 @@ The registry is closed: a file names one of our classes, and says nothing of how
 
 from __future__ import annotations
 
+import reprlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, fields
 from importlib.metadata import version
 from typing import Any
@@ -42,7 +44,7 @@ from heatsketch.normalization import Scaling
 from heatsketch.random_block import STREAM_VERSION
 from heatsketch.row_blocks import is_lazy
 
-__all__ = ["PARTS", "SaveMixin", "restored"]
+__all__ = ["PARTS", "SaveMixin", "refused_by", "restored", "typed"]
 
 
 def _is_none(value: Any) -> bool:
@@ -304,28 +306,36 @@ def restored(path: Any, classes: Mapping[str, type]) -> Any:
         What may be made.
     """
     about, arrays = read_model_file(path)
-    try:
-        kept = Kept(arrays, _typed(about, "values", dict))
-        name = _typed(about, "class", str)
+    with refused_by(path):
+        kept = Kept(arrays, typed(about, "values", dict))
+        name = typed(about, "class", str)
         if name not in classes:
             raise Refused(f"it holds a {name!r}, which is none of {sorted(classes)}")
         model = classes[name](**_parameters(about, classes[name]))
         _validate(model)
         _set_parts(model, about, kept)
         _check_fit(model, kept)
+        return model
+
+
+@contextmanager
+def refused_by(path: Any) -> Iterator[None]:
+    """Say which file it is that holds what is refused."""
+    try:
+        yield
     except Refused as error:
         raise FileFormatError(path, str(error), REMEDY) from error
-    return model
 
 
-def _typed(about: Mapping[str, Any], name: str, kind: type) -> Any:
+def typed(about: Mapping[str, Any], name: str, kind: type) -> Any:
+    """Return what a header says under a name, if it is of the kind that it has to be."""
     if type(about.get(name)) is not kind:
-        raise Refused(f"its {name} is {about.get(name)!r}")
+        raise Refused(f"its {name} is {reprlib.repr(about.get(name))}")
     return about[name]
 
 
 def _parameters(about: Mapping[str, Any], kind: Any) -> dict[str, Any]:
-    given, known = _typed(about, "parameters", dict), kind._get_param_names()
+    given, known = typed(about, "parameters", dict), kind._get_param_names()
     # A later version may have parameters that it knows we do not need.
     if about["format_version"] <= FORMAT_VERSION and not given.keys() <= set(known):
         raise Refused(f"its parameters are {sorted(given)}")
@@ -353,8 +363,8 @@ def _validate(model: Any) -> None:
 
 
 def _set_parts(model: Any, about: Mapping[str, Any], kept: Kept) -> None:
-    parts, present = PARTS[type(model).__name__], _typed(about, "attributes", list)
-    training_data = _typed(about, "training_data", bool)
+    parts, present = PARTS[type(model).__name__], typed(about, "attributes", list)
+    training_data = typed(about, "training_data", bool)
     left_out = set() if training_data else set(TRAINING_DATA)
     for name, part in parts.items():
         if name in present and name not in left_out:

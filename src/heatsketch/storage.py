@@ -12,7 +12,7 @@ from typing import Any
 from heatsketch.estimators import DiffusionMap, HeatSketch
 from heatsketch.model_file import read_header
 from heatsketch.near_isometry import NearIsometry
-from heatsketch.saved_models import restored
+from heatsketch.saved_models import refused_by, restored, typed
 
 __all__ = ["load", "model_info"]
 
@@ -100,16 +100,21 @@ def model_info(path: Any) -> dict[str, Any]:
     ('HeatSketch', 100, 3, 8, 4)
     """
     about = read_header(path)
-    values, order = about.get("values", {}), about["arrays"].get("order_")
-    told = ("class", "parameters", "seed", "training_data", "stream_version", "versions")
+    with refused_by(path):
+        parts = ("parameters", "values", "versions")
+        parameters, values, versions = (typed(about, part, dict) for part in parts)
+    arrays = about["arrays"]
+    shape = arrays["order_"]["shape"] if "order_" in arrays else []
     return {
-        **{name: about.get(name) for name in told},
-        "n_points": order["shape"][0] if order else None,
+        **{name: about.get(name) for name in ("class", "seed", "training_data", "stream_version")},
+        "parameters": parameters,
+        "versions": versions,
+        "n_points": shape[0] if shape else None,
         "n_features": values.get("n_features_in_"),
-        "n_components": about.get("parameters", {}).get("n_components"),
+        "n_components": parameters.get("n_components"),
         "power": values.get("power_"),
         "format_version": about["format_version"],
         "min_reader": about["min_reader"],
         "bytes": os.path.getsize(path),
-        "arrays": about["arrays"],
+        "arrays": arrays,
     }

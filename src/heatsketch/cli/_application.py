@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from heatsketch import __version__
-from heatsketch.cli._console import Reply, as_json, plain_warnings, say
+from heatsketch.cli._console import Reply, as_json, plain_warnings, say, visible
 from heatsketch.cli._exit_codes import (
     EXIT_CODES,
     ClickException,
@@ -123,7 +123,7 @@ def _words(error: BaseException, code: ExitCode) -> str:
 def _printed(text: str) -> int:
     """Print a result; whoever reads may stop at any time, and a disk may be full."""
     try:
-        print(text, flush=True)
+        print(visible(text), flush=True)
         return int(ExitCode.DONE)
     except OSError as error:
         # What is left in the buffer must not be tried again when Python ends.

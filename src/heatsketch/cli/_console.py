@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -18,8 +19,10 @@ import numpy as np
 from heatsketch.exceptions import HeatSketchWarning
 from heatsketch.progress import listening
 
-__all__ = ["Reply", "as_json", "plain_warnings", "say", "showing_progress"]
+__all__ = ["Reply", "as_json", "plain_warnings", "say", "showing_progress", "visible"]
 
+# With which a terminal can be told to do things; tabs and ends of lines are none of them.
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 EVERY = 1.0  # seconds between two lines of progress, where there is no terminal
 
 
@@ -63,9 +66,21 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, PurePath) else value
 
 
+def visible(text: str) -> str:
+    r"""Return a text that tells a terminal nothing, whatever a stranger wrote into a file.
+
+    Examples
+    --------
+    >>> from heatsketch.cli._console import visible
+    >>> print(visible("clear \x1b[2J"))
+    clear \u001b[2J
+    """
+    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def say(line: str) -> None:
     """Tell a person something that is no result."""
-    sys.stderr.write(f"{line}\n")
+    sys.stderr.write(f"{visible(line)}\n")
     sys.stderr.flush()
 
 
