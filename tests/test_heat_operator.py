@@ -9,7 +9,7 @@ from scipy import sparse
 
 from heatsketch import HeatOperator, HeatSketch, gaussian_block, heat_operator, sketch
 from heatsketch.compiled.products import CHUNK
-from heatsketch.heat_operator import Scaled, heat_rows
+from heatsketch.heat_operator import Scaled, heat_rows, stationary_ratio
 from heatsketch.normalization import SCALINGS
 from heatsketch.sketch import diffuse
 
@@ -56,6 +56,9 @@ def test_weights_in_the_values_or_around_the_products_are_the_same(seed, normali
     G = gaussian_block(300, 5, seed=seed, dtype=dtype)
     atol = 20 * np.finfo(dtype).eps * abs(G).max()  # a row has some 15 entries that sum to one
     np.testing.assert_allclose(A @ G, apart @ G, rtol=0, atol=atol)
+    np.testing.assert_allclose(A @ G[:, 0], apart @ G[:, 0], rtol=0, atol=atol)
+    assert (apart @ G).dtype == (apart @ G[:, 0]).dtype == dtype
+    np.testing.assert_array_equal(apart.s, A.s)
     assert abs(A.matrix - A.matrix.T).max() == 0
 
 
@@ -77,6 +80,26 @@ def test_weights_whose_product_is_no_float32_are_multiplied_in():
     A = heat_operator(K, SCALINGS["bistochastic"](K))
     assert A.dtype == np.float32
     np.testing.assert_allclose(A @ np.ones((50, 1), np.float32), 1, rtol=1e-5)
+
+
+def test_an_affinity_of_whole_numbers_has_an_operator_of_fractions():
+    K = np.array([[2, 1], [1, 1]])
+    A, wanted = (heat_operator(k, SCALINGS["symmetric"](k)) for k in (K, K.astype(float)))
+    np.testing.assert_array_equal(A @ np.eye(2), wanted @ np.eye(2))
+    np.testing.assert_array_equal(A.stationary, wanted.stationary)
+
+
+def test_more_new_rows_than_points_have_their_weights_all():
+    K = affinity(cloud(20), 1.0, 5)
+    scaling = SCALINGS["symmetric"](K)
+    many = sparse.vstack([K] * (CHUNK // 5), format="csr")  # more than a chunk of rows
+    rows = heat_rows(many, scaling, heat_operator(K, scaling))
+    np.testing.assert_array_equal(rows.matrix[-20:].toarray(), rows.matrix[:20].toarray())
+
+
+def test_sums_over_chunks_are_added_in_double_precision():
+    sums = np.array([[2**24], [1], [1]], np.float32)
+    assert stationary_ratio(sums, 1.0, np.float32) == [2**24 + 2]
 
 
 def test_no_rows_have_no_products():
