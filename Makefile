@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help install lint test nightly weekly fuzz mutants audit sbom docs visit pictures bench chaos grid reproduce clean
+.PHONY: help install lint test nightly weekly repeat fuzz mutants audit sbom docs visit pictures bench chaos grid reproduce clean
 
 help: ## list these words
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,6 +27,9 @@ nightly: ## what takes too long for every change: more examples, flipped bits, k
 weekly: ## statistics with a seed of this week, and four times as many trials
 	HEATSKETCH_SEED=$$(date +%G%V) HEATSKETCH_COLUMNS=4200000 HEATSKETCH_TRIALS=62252 \
 	python -m pytest --timeout=3600 tests/test_confidence.py
+
+repeat: ## the tests of the cluster fifty times, in hours; ends at the first that fails
+	for i in $$(seq 50); do python -m pytest -q tests/test_dask_engine.py tests/test_dask_blocks.py || exit 1; done
 
 fuzz: ## damage 1.66 million files, and write how long that took to docs/benchmarks
 	python -m pip install --group fuzz

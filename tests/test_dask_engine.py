@@ -279,6 +279,8 @@ def test_a_driver_that_was_killed_goes_on_from_its_last_checkpoint(graphs, tmp_p
     redone = set(first) & set(again)
     assert len(redone) <= 2  # at most what lies between two checkpoints
     assert len(first) - len(redone) >= 2
+    lines = [line for line in journal.read_text().splitlines() if '"checkpoint"' in line]
+    assert len(set(lines)) == len(lines) > 2
 
 
 # --- afterwards -------------------------------------------------------------------------------

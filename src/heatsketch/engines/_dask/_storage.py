@@ -114,7 +114,7 @@ class Journal:
         self._path = path
         self._answers: dict[str, Any] = {}
         self.passed: set[str] = set()
-        self.last_checkpoint = ""
+        self._checkpoints: set[str] = set()
         steps = set[str]()
         for entry in self._entries():
             if "answer" in entry:
@@ -123,9 +123,9 @@ class Journal:
                 steps.add(entry["step"])
             elif "checkpoint" in entry:
                 self.passed, steps = self.passed | steps, set()
-                self.last_checkpoint = entry["checkpoint"]
+                self._checkpoints.add(entry["checkpoint"])
             elif "finished" in entry:
-                self.passed, steps, self.last_checkpoint = set(), set(), ""
+                self.passed, steps, self._checkpoints = set(), set(), set()
 
     def _entries(self) -> Iterator[dict[str, Any]]:
         if not self._path.exists():
@@ -137,14 +137,14 @@ class Journal:
 
     def begin_anew(self) -> None:
         """Forget the steps: their results are about to go."""
-        self.passed, self.last_checkpoint = set(), ""
+        self.passed, self._checkpoints = set(), set()
         self.note(finished=True)
 
     def note_checkpoint(self, name: str) -> None:
-        """Add a line for a checkpoint, unless it is the one where an earlier driver ended."""
-        if name != self.last_checkpoint:
+        """Add a line for a checkpoint, unless an earlier driver came by there."""
+        if name not in self._checkpoints:
+            self._checkpoints.add(name)
             self.note(checkpoint=name)
-        self.last_checkpoint = name
 
     def note(self, **entry: Any) -> None:
         """Add a line."""
