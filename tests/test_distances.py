@@ -1,0 +1,186 @@
+"""Distances in an embedding and exact ones, against what dense matrices say."""
+
+import numpy as np
+import pytest
+from registry import SEEDS, affinity, cloud
+
+from heatsketch import (
+    bilipschitz_constant,
+    diffusion_distances,
+    diffusion_neighbors,
+    exact_diffusion_distances,
+    heat_operator,
+    symmetric_scaling,
+)
+from heatsketch.confidence import distance_estimate, order_confidence
+from heatsketch.exceptions import HeatSketchError
+
+PAIRS = np.array([[0, 1], [8, 3], [3, 3], [1, 0]])
+
+
+def lengths(points, pairs):
+    return np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1)
+
+
+# --- exact ------------------------------------------------------------------------------------
+
+
+def powers_written_out(A, power, stationary, weighting):
+    """Rows of a dense power of the operator."""
+    dense = A @ np.eye(A.shape[0])
+    v = A.stationary / np.linalg.norm(A.stationary)
+    rows = np.linalg.matrix_power(dense, power)
+    rows = rows - np.outer(v, v) if stationary == "drop" else rows
+    return rows / v[:, np.newaxis] if weighting == "random_walk" else rows
+
+
+@pytest.mark.parametrize("weighting", ["symmetric", "random_walk"])
+@pytest.mark.parametrize("stationary", ["drop", "keep"])
+@pytest.mark.parametrize("power", [1, 4])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_exact_distances_are_those_between_rows_of_a_power(seed, power, stationary, weighting):
+    K = affinity(cloud(9, seed=seed), 2.0)
+    A = heat_operator(K, symmetric_scaling(K))
+    options = {"power": power, "stationary": stationary, "weighting": weighting}
+    rows = powers_written_out(A, **options)
+    everyone = np.stack(np.triu_indices(9), axis=1)
+    all_of_them = exact_diffusion_distances(A, **options)
+    np.testing.assert_allclose(all_of_them[*everyone.T], lengths(rows, everyone), atol=1e-14)
+    np.testing.assert_array_equal(all_of_them, all_of_them.T)
+    some = exact_diffusion_distances(A, PAIRS.tolist(), **options)
+    np.testing.assert_allclose(some, lengths(rows, PAIRS), atol=1e-14)
+
+
+def test_without_words_the_stationary_direction_is_dropped_and_rows_are_as_they_are():
+    K = affinity(cloud(9), 2.0)
+    A = heat_operator(K, symmetric_scaling(K))
+    words = {"stationary": "drop", "weighting": "symmetric"}
+    np.testing.assert_array_equal(
+        exact_diffusion_distances(A, power=2), exact_diffusion_distances(A, power=2, **words)
+    )
+
+
+def test_before_any_time_all_points_are_as_far_apart():
+    K = affinity(cloud(9), 2.0)
+    A = heat_operator(K, symmetric_scaling(K))
+    np.testing.assert_allclose(exact_diffusion_distances(A, [[0, 1]], power=0), np.sqrt([2]))
+
+
+def test_exact_distances_are_double_whatever_the_operator():
+    K = affinity(cloud(9), 2.0).astype(np.float32)
+    A = heat_operator(K, symmetric_scaling(K))
+    for pairs in (None, PAIRS):
+        found = exact_diffusion_distances(A, pairs, power=2, weighting="random_walk")
+        assert found.dtype == np.float64
+
+
+# --- of an embedding --------------------------------------------------------------------------
+
+
+def test_distances_and_intervals_are_those_of_the_differences():
+    Y = cloud(9, 16)
+    found = diffusion_distances(Y, PAIRS)
+    np.testing.assert_allclose(found.distance, lengths(Y, PAIRS), rtol=1e-14)
+    wanted = distance_estimate(Y[PAIRS[:, 0]] - Y[PAIRS[:, 1]], 0.95)
+    np.testing.assert_array_equal(found, wanted)
+    rougher = diffusion_distances(Y, PAIRS, confidence=0.5, random_matrix="rademacher")
+    wanted = distance_estimate(Y[PAIRS[:, 0]] - Y[PAIRS[:, 1]], 0.5, random_matrix="rademacher")
+    np.testing.assert_array_equal(rougher, wanted)
+
+
+def test_simultaneous_intervals_share_the_doubt():
+    Y = cloud(9, 16)
+    together = diffusion_distances(Y, PAIRS, simultaneous=True, confidence=0.9)
+    apart = diffusion_distances(Y, PAIRS, confidence=1 - 0.1 / len(PAIRS))
+    np.testing.assert_allclose(together, apart, rtol=1e-12)
+    assert diffusion_distances(Y, np.zeros((0, 2), int), simultaneous=True).distance.shape == (0,)
+
+
+BAD_PAIRS = {
+    "one row": (np.array([0, 1]), r"pairs has shape \(2,\) and dtype int64; give two row numbers"),
+    "three columns": (np.zeros((2, 3), int), r"pairs has shape \(2, 3\)"),
+    "fractions": (np.zeros((2, 2)), "dtype float64"),
+    "before the first": ([[-1, 0]], "pairs has rows from -1 to 0, but there are 9; count"),
+    "after the last": ([[0, 9]], "from 0 to 9, but there are 9"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_PAIRS)
+def test_pairs_that_are_none_are_refused(name):
+    pairs, words = BAD_PAIRS[name]
+    with pytest.raises(HeatSketchError, match=words):
+        diffusion_distances(cloud(9, 4), pairs)
+
+
+# --- neighbours -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 3, 7])
+def test_neighbors_are_the_nearest_others(n_neighbors):
+    Y, rows = cloud(9, 16), [4, 0]
+    found = diffusion_neighbors(Y, rows, n_neighbors=n_neighbors, confidence=0.8)
+    for place, row in enumerate(rows):
+        order = np.argsort(np.linalg.norm(Y - Y[row], axis=1))[1:]
+        np.testing.assert_array_equal(found.indices[place], order[:n_neighbors])
+        pairs = [(row, other) for other in order]
+        estimate = diffusion_distances(Y, pairs[:n_neighbors], confidence=0.8)
+        np.testing.assert_allclose(
+            [found.distance[place], found.low[place], found.high[place]], estimate, rtol=1e-14
+        )
+        apart = Y[order] - Y[row]
+        sure = order_confidence(apart[:n_neighbors], apart[1 : n_neighbors + 1])
+        np.testing.assert_allclose(found.confidence[place], sure, rtol=1e-14)
+
+
+def test_the_confidence_of_neighbors_is_as_often_as_of_distances():
+    Y = cloud(9, 16)
+    found = diffusion_neighbors(Y, [4], n_neighbors=2, random_matrix="rademacher")
+    pairs = [(4, other) for other in found.indices[0]]
+    wanted = diffusion_distances(Y, pairs, confidence=0.95, random_matrix="rademacher")
+    np.testing.assert_allclose(found.high[0], wanted.high, rtol=1e-14)
+
+
+def test_nobody_is_a_neighbor_of_itself_and_duplicates_are():
+    Y = np.repeat(cloud(3, 4), 3, axis=0)
+    found = diffusion_neighbors(Y, np.arange(9), n_neighbors=2)
+    for row in range(9):
+        assert set(found.indices[row]) == set(range(row // 3 * 3, row // 3 * 3 + 3)) - {row}
+    np.testing.assert_array_equal(found.distance, 0)
+
+
+@pytest.mark.parametrize("n_neighbors", [0, 8])
+def test_as_many_neighbors_as_can_be_told_apart(n_neighbors):
+    words = f"n_neighbors={n_neighbors} of 9 points cannot be told from the next one; use 1 to 7"
+    with pytest.raises(HeatSketchError, match=words):
+        diffusion_neighbors(cloud(9, 4), [0], n_neighbors=n_neighbors)
+
+
+# --- distortion -------------------------------------------------------------------------------
+
+
+def test_the_distortion_is_the_largest_stretch_over_the_smallest():
+    distances = [[0, 1, 2], [1, 0, 4], [2, 4, 0]]
+    Y = [[0], [2], [10]]  # stretched by 2, 5 and 2
+    assert bilipschitz_constant(Y, distances) == 2.5
+    assert bilipschitz_constant(np.float32(Y) / 1024, distances) == 2.5
+
+
+def test_points_that_fall_together_or_are_torn_apart_have_no_finite_distortion():
+    apart = np.ones((3, 3)) - np.eye(3)
+    assert bilipschitz_constant([[0], [0], [1]], apart) == np.inf
+    together = np.array([[0, 0, 1], [0, 0, 1], [1, 1, 0]])
+    assert bilipschitz_constant([[0], [1], [2]], together) == np.inf
+    assert bilipschitz_constant([[0], [0], [2]], together) == 1
+    with pytest.raises(HeatSketchError, match="distances of 3 points are all zero, so no"):
+        bilipschitz_constant([[0], [1], [2]], np.zeros((3, 3)))
+
+
+REFUSED = {"stationary": "forget", "weighting": "heavy", "power": -1}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_words_that_say_nothing_are_refused(name):
+    K = affinity(cloud(9), 2.0)
+    A = heat_operator(K, symmetric_scaling(K))
+    with pytest.raises(HeatSketchError, match=f"{name}={REFUSED[name]!r} is .*; use"):
+        exact_diffusion_distances(A, **{"power": 1, name: REFUSED[name]})
