@@ -1,5 +1,6 @@
 """Distances in an embedding and exact ones, against what dense matrices say."""
 
+import dask.array as da
 import numpy as np
 import pytest
 from registry import SEEDS, affinity, cloud
@@ -96,6 +97,17 @@ def test_simultaneous_intervals_share_the_doubt():
     assert diffusion_distances(Y, np.zeros((0, 2), int), simultaneous=True).distance.shape == (0,)
 
 
+def test_of_a_lazy_embedding_some_rows_are_enough():
+    Y = cloud(9, 16)
+    lazy = da.from_array(Y, chunks=(2, 16)).map_blocks(refuse_row, Y[5], meta=Y[:0])
+    np.testing.assert_array_equal(diffusion_distances(lazy, PAIRS), diffusion_distances(Y, PAIRS))
+
+
+def refuse_row(block, row):
+    assert not (block == row).all(axis=1).any(), "nobody asked for this row"
+    return block
+
+
 BAD_PAIRS = {
     "one row": (np.array([0, 1]), r"pairs has shape \(2,\) and dtype int64; give two row numbers"),
     "three columns": (np.zeros((2, 3), int), r"pairs has shape \(2, 3\)"),
@@ -115,9 +127,9 @@ def test_pairs_that_are_none_are_refused(name):
 # --- neighbours -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_neighbors", [1, 3, 7])
-def test_neighbors_are_the_nearest_others(n_neighbors):
-    Y, rows = cloud(9, 16), [4, 0]
+@pytest.mark.parametrize(("n_points", "n_neighbors"), [(9, 1), (9, 3), (9, 7), (60, 50)])
+def test_neighbors_are_the_nearest_others(n_points, n_neighbors):
+    Y, rows = cloud(n_points, 16), [4, 0]
     found = diffusion_neighbors(Y, rows, n_neighbors=n_neighbors, confidence=0.8)
     for place, row in enumerate(rows):
         order = np.argsort(np.linalg.norm(Y - Y[row], axis=1))[1:]
