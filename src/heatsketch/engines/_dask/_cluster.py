@@ -113,6 +113,15 @@ class Cluster:
         }
         return lazy_array(name, tasks, [], array.chunks, array.dtype)
 
+    def as_if_kept(self, array: da.Array) -> da.Array:
+        """Return an array under the name that it had when it was on storage.
+
+        All that was computed from it has its name from that.
+        """
+        name = f"kept-{array.name}"
+        tasks = {(name, *key[1:]): (_itself, key) for key in _keys(array)}
+        return lazy_array(name, tasks, [array], array.chunks, array.dtype)
+
     def has(self, array: da.Array) -> bool:
         """Say whether an array is on storage."""
         name = array.name
@@ -222,6 +231,10 @@ def _lasting_names(graph: Any, keys: Any) -> list[str]:
 def _stage_of(name: str) -> str:
     """Return the stage of a fit in which something of such a name is made."""
     return next((stage for stage, names in STAGES.items() if name.startswith(names)), "products")
+
+
+def _itself(block: np.ndarray) -> np.ndarray:
+    return block
 
 
 def _keys(array: da.Array) -> list[tuple]:

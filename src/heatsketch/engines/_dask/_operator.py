@@ -112,8 +112,10 @@ class BlockHeatOperator:
         """Have a step computed, or find it on storage, or leave it if it led to what is there."""
         cluster = self.matrix.cluster
         depth = self.depths[y.name] = self.depths.get(block.name, 0) + 1
-        if y.name in cluster.journal.passed:
-            return [y, w, *sums]
+        if cluster.journal.has_passed(y.name):
+            arrays = [y, w, *sums]
+            formerly = cluster.journal.was_checkpoint(y.name)
+            return [cluster.as_if_kept(array) for array in arrays] if formerly else arrays
         if depth >= cluster.checkpoint_every or cluster.has(y):
             kept = cluster.keep(y, w, *sums)
             cluster.journal.note_checkpoint(y.name)

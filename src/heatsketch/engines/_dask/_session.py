@@ -130,7 +130,7 @@ class Session(Engine):
 
     def finish(self, *needed: da.Array) -> None:
         """Delete checkpoints and files between stages."""
-        self.cluster.journal.begin_anew()
+        self.cluster.journal.note_end()
         self.cluster.storage.tidy({array.name.removeprefix("kept-") for array in needed})
 
     def in_given_order(self, block: da.Array, order: Any) -> da.Array:

@@ -106,26 +106,29 @@ class Storage:
 class Journal:
     """What a driver has done, line by line, for one that begins again.
 
-    Answers are small results, which need not be asked for again. Steps that an earlier driver took
-    before its last checkpoint need not be redone, either.
+    Answers are small results, which need not be asked for again. Nor need steps be taken again that
+    led an earlier driver to a checkpoint, or to the end of a fit, whose result is on storage.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._answers: dict[str, Any] = {}
-        self.passed: set[str] = set()
-        self._checkpoints: set[str] = set()
-        steps = set[str]()
+        self._taken: list[str] = []
+        self._checkpoints, self._former_checkpoints = set[str](), set[str]()
+        finished, passed, steps = set[str](), set[str](), set[str]()
         for entry in self._entries():
             if "answer" in entry:
                 self._answers[entry["answer"]] = entry["value"]
             elif "step" in entry:
                 steps.add(entry["step"])
             elif "checkpoint" in entry:
-                self.passed, steps = self.passed | steps, set()
+                passed, steps = passed | steps, set()
                 self._checkpoints.add(entry["checkpoint"])
-            elif "finished" in entry:
-                self.passed, steps, self._checkpoints = set(), set(), set()
+            elif "finished" in entry:  # and all checkpoints are deleted
+                finished |= set(entry["finished"])
+                self._former_checkpoints |= self._checkpoints
+                passed, steps, self._checkpoints = set(), set(), set()
+        self._passed = finished | passed
 
     def _entries(self) -> Iterator[dict[str, Any]]:
         if not self._path.exists():
@@ -135,10 +138,19 @@ class Journal:
                 with suppress(ValueError):  # the last line of a driver that was killed
                     yield json.loads(line)
 
-    def begin_anew(self) -> None:
-        """Forget the steps: their results are about to go."""
-        self.passed, self._checkpoints = set(), set()
-        self.note(finished=True)
+    def has_passed(self, step: str) -> bool:
+        """Say whether what a step leads to is on storage; and note that this fit takes it."""
+        self._taken.append(step)
+        return step in self._passed
+
+    def was_checkpoint(self, step: str) -> bool:
+        """Say whether the results of a step were on storage, before the end of a fit."""
+        return step in self._former_checkpoints
+
+    def note_end(self) -> None:
+        """Add a line for the end of a fit, with all its steps, and begin anew."""
+        self.note(finished=self._taken)
+        self._taken, self._passed, self._checkpoints = [], set(), set()
 
     def note_checkpoint(self, name: str) -> None:
         """Add a line for a checkpoint, unless an earlier driver came by there."""
