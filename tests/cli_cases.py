@@ -190,7 +190,7 @@ CASES = [
     Case("no such model", "info nowhere.heatsketch", 3, "No such file"),
     Case("no model", "info points.npy", 3, "points.npy"),
     Case("flipped bit", "transform flipped.heatsketch points.npy -o out.npy", 3, "flipped"),
-    Case("versions that are none", "info mute.heatsketch", 3, "its versions is 3"),
+    Case("versions that are none", "info mute.heatsketch", 3, "mute.heatsketch: its versions is 3"),
     Case("newer model", "info newer.heatsketch", 3, "newer.heatsketch"),
     Case("columns gone", "transform named.heatsketch narrow.parquet -o out.npy", 3, "'y'"),
     Case("bad pairs", "distances m.heatsketch --pairs bad_pairs.txt", 3, "line 2 is '2'"),

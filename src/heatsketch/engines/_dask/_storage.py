@@ -115,8 +115,10 @@ class Journal:
         self._answers: dict[str, Any] = {}
         self._taken: list[str] = []
         self._checkpoints, self._former_checkpoints = set[str](), set[str]()
+        self._last: dict[str, Any] = {}
         finished, passed, steps = set[str](), set[str](), set[str]()
         for entry in self._entries():
+            self._last = entry
             if "answer" in entry:
                 self._answers[entry["answer"]] = entry["value"]
             elif "step" in entry:
@@ -149,7 +151,8 @@ class Journal:
 
     def note_end(self) -> None:
         """Add a line for the end of a fit, with all its steps, and begin anew."""
-        self.note(finished=self._taken)
+        if self._last != {"finished": self._taken}:  # unless an earlier driver came to this end
+            self.note(finished=self._taken)
         self._taken, self._passed, self._checkpoints = [], set(), set()
 
     def note_checkpoint(self, name: str) -> None:
@@ -160,6 +163,7 @@ class Journal:
 
     def note(self, **entry: Any) -> None:
         """Add a line."""
+        self._last = entry
         with file_errors(self._path), self._path.open("a") as file:
             file.write("\n" + json.dumps(entry))  # after a line that may have been cut off
 
