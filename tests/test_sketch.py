@@ -30,6 +30,11 @@ def operator(X, normalization="symmetric", epsilon=0.5, n_neighbors=None):
     return heat_operator(K, SCALINGS[normalization](K))
 
 
+def test_before_any_time_a_sketch_is_its_random_block():
+    G = gaussian_block(9, 4, seed=0)
+    np.testing.assert_array_equal(sketch(operator(cloud(9)), G, power=0), G / 2)
+
+
 @pytest.mark.parametrize("n_neighbors", [None, 8])
 @pytest.mark.parametrize("normalization", SCALINGS)
 @pytest.mark.parametrize("kind", BLOCKS)
