@@ -31,7 +31,7 @@ weekly: ## statistics with a seed of this week, and four times as many trials
 repeat: ## the tests of the cluster fifty times, in hours; ends at the first that fails
 	for i in $$(seq 50); do python -m pytest -q tests/test_dask_engine.py tests/test_dask_blocks.py || exit 1; done
 
-fuzz: ## damage 1.66 million files, and write how long that took to docs/benchmarks
+fuzz: ## damage two million files, and write how long that took to docs/benchmarks
 	python -m pip install --group fuzz
 	python tests/fuzz_readers.py
 

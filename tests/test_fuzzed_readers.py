@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from fuzz_readers import CORPUS, COUNTS, LIMITS, REPORT, damage, read
+from fuzz_readers import CORPUS, COUNTS, REPORT, USUAL, damage, read
 
 from heatsketch.exceptions import HeatSketchError
 
@@ -19,7 +19,7 @@ def test_damaged_files_end_in_our_errors_soon_and_in_little_memory(extension):
     found = damage([extension], SHARE)[extension]
     assert found["cases"] >= SHARE * COUNTS[extension] - 1
     assert 0 < found["refused"] <= found["cases"]
-    assert found["bytes"] <= LIMITS[extension][1] + 2**20
+    assert found["bytes"] <= USUAL[1] + 2**20
 
 
 @pytest.mark.parametrize("path", FORMER, ids=lambda path: path.name)
