@@ -15,6 +15,7 @@ from heatsketch import (
     heat_operator,
     rademacher_block,
     sketch,
+    sketch_heat,
     sketch_path,
     symmetric_scaling,
 )
@@ -49,6 +50,28 @@ def test_squared_distances_are_unbiased(power, kind, normalization, n_neighbors)
     exact = exact_diffusion_distances(A, pairs, power=power) ** 2
     # A chi-squared mean of so many columns has this standard error; signs have a smaller one.
     np.testing.assert_allclose(found, exact, rtol=5 * np.sqrt(2 / columns))
+
+
+MADE_FROM_A_BLOCK = {
+    "a few steps": lambda A, G: sketch(A, G, power=3),
+    "a sum": lambda A, G: sketch(A, G, power=300),
+    "a path": lambda A, G: np.array(sketch_path(A, G, powers=[2, 300])),
+    "heat": lambda A, G: sketch_heat(A, G, time=20.5),
+}
+
+
+@pytest.mark.parametrize("n_neighbors", [None, 7])
+@pytest.mark.parametrize("made", MADE_FROM_A_BLOCK)
+def test_the_precision_is_the_higher_of_operator_and_block(made, n_neighbors):
+    function, K = MADE_FROM_A_BLOCK[made], affinity(cloud(50), 1.5, n_neighbors)
+    G = gaussian_block(50, 4, seed=0).astype(np.float32)
+    double, single = (heat_operator(k, symmetric_scaling(k)) for k in (K, K.astype(np.float32)))
+    wanted = function(double, G.astype(np.float64))
+    np.testing.assert_array_equal(function(double, G), wanted)
+    found = function(single, G.astype(np.float64))
+    assert found.dtype == np.float64
+    error = 300 * np.finfo(np.float32).eps  # of so many products with rounded entries
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=error * abs(wanted).max())
 
 
 @pytest.mark.parametrize("seed", SEEDS)

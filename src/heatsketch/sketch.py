@@ -102,6 +102,7 @@ def diffuse(A: Any, block: Any, *, power: float) -> Any:
            [ True]])
     """
     _check_nonnegative("power", power)
+    block = _promoted(A, block)
     if power == int(power):
         return _whole_powers(A, block, [int(power)])[int(power)]
     # The sum takes as much as makes its coefficients decay fast; whole steps do the rest.
@@ -143,7 +144,7 @@ def diffuse_path(A: Any, block: Any, *, powers: Iterable[int]) -> list[Any]:
                 f"powers={power} is not whole, and a path has whole powers only; "
                 f"use sketch(A, G, power={power})."
             )
-    blocks = _whole_powers(A, block, powers)
+    blocks = _whole_powers(A, _promoted(A, block), powers)
     return [blocks[power] for power in powers]
 
 
@@ -255,7 +256,8 @@ def sketch_heat(A: Any, G: Any, *, time: float) -> Any:
            [-0.367879]])
     """
     _check_nonnegative("time", time)
-    return _heat_semigroup(A, G, float(time), lower_end(A)) / math.sqrt(G.shape[1])
+    Y = _heat_semigroup(A, _promoted(A, G), float(time), lower_end(A))
+    return Y / math.sqrt(G.shape[1])
 
 
 def power_coefficients(power: int, low: float = -1.0) -> np.ndarray:
@@ -295,14 +297,18 @@ def power_coefficients(power: int, low: float = -1.0) -> np.ndarray:
     return coefficients
 
 
+def _promoted(A: Any, block: Any) -> Any:
+    """Return a block in the precision of its products, so that all sums have one precision."""
+    return block.astype(np.result_type(A.dtype, block.dtype), copy=False)
+
+
 # --- whole powers --------------------------------------------------------------------------
 
 
 def _whole_powers(A: Any, block: Any, powers: Iterable[int]) -> dict[int, Any]:
     """Return a block for each power: the small ones step by step, the large ones by sums."""
     ordered = sorted(set(powers))
-    dtype = np.result_type(A.dtype, block.dtype)
-    large = list(dropwhile(lambda power: not _pays(power, dtype), ordered))
+    large = list(dropwhile(lambda power: not _pays(power, block.dtype), ordered))
     small = ordered[: len(ordered) - len(large)]
     found, reached = {}, 0
     for power in small:
@@ -381,7 +387,7 @@ def _heat_semigroup(A: Any, block: Any, time: float, low: float) -> Any:
     degrees = np.arange(40 + int(10 * math.sqrt(time)))  # what lies beyond is below rounding
     coefficients = 2 * ive(degrees, time * (1 - low) / 2)
     coefficients[0] /= 2
-    series, tolerance = [Series(coefficients)], tolerance_of(np.result_type(A.dtype, block.dtype))
+    series, tolerance = [Series(coefficients)], tolerance_of(block.dtype)
     sums, _, growth = chebyshev_sums(A, block, series, Interval(low, 1.0), tolerance)
     if sums:
         return sums[0]
@@ -399,7 +405,7 @@ def _fractional_power(A: Any, block: Any, power: float, *, named: float) -> Any:
     # The coefficients go on for ever, like degree^(-2 power - 1).
     beyond = abs(coefficients[-1]) * LONGEST_SUM / (2 * power)
     series = [Series(coefficients, beyond)]
-    tolerance = tolerance_of(np.result_type(A.dtype, block.dtype))
+    tolerance = tolerance_of(block.dtype)
     sums, degree, growth = chebyshev_sums(A, block, series, Interval(0.0, 1.0), tolerance)
     if growth > 1.01:
         lowest = (1 - math.cosh(math.acosh(growth) / degree)) / 2
