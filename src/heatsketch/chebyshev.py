@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
-from heatsketch.row_blocks import from_each_block, from_each_piece, normal_vector
+from heatsketch.row_blocks import computed, from_each_block, from_each_piece, normal_vector
 
 __all__ = [
     "Interval",
@@ -148,9 +148,9 @@ def lower_end(A: Any) -> float:
     current = current / float(np.linalg.norm(current))
     previous, diagonal, side = np.zeros_like(current), [], [0.0]
     for _ in range(min(LANCZOS_STEPS, A.shape[0])):
-        following = A @ current - side[-1] * previous
+        following = computed(A.matrix, A @ current - side[-1] * previous)
         diagonal.append(float(current @ following))
-        following = following - diagonal[-1] * current
+        following = computed(A.matrix, following - diagonal[-1] * current)
         side.append(float(np.linalg.norm(following)))
         if side[-1] < 1e-3:
             break
