@@ -196,3 +196,19 @@ def test_words_that_say_nothing_are_refused(name):
     A = heat_operator(K, symmetric_scaling(K))
     with pytest.raises(HeatSketchError, match=f"{name}={REFUSED[name]!r} is .*; use"):
         exact_diffusion_distances(A, **{"power": 1, name: REFUSED[name]})
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([-1], "rows has rows from -1"),
+        ([20], "to 20, but there are 20"),
+        ([1.0], "dtype float64"),
+        ([True] * 20, "dtype bool"),
+        (3, r"shape \(\)"),
+        ([[1, 2]], r"shape \(1, 2\)"),
+    ],
+)
+def test_neighbors_of_no_row_are_refused(rows, says):
+    with pytest.raises(HeatSketchError, match=says):
+        diffusion_neighbors(cloud(20, 8), rows, n_neighbors=2)

@@ -207,6 +207,15 @@ def test_rows_are_known_by_their_ids():
     np.testing.assert_array_equal(named.rows.distance, found.rows.distance)
 
 
+def test_ids_too_large_for_floats_are_told_apart():
+    Y, large = cloud(4, 8), 2**62 + np.arange(4)
+    found = drift(Y, Y, ids=large, other_ids=large.astype(np.uint64))
+    np.testing.assert_array_equal(found.ids, large)
+    assert found.total == 0
+    with pytest.raises(HeatSketchError, match="nothing in common"):
+        drift(Y, Y, ids=large, other_ids=(large + 4).astype(np.uint64))
+
+
 def test_rows_come_and_go():
     """What is absent counts as zero, so that the total is that over all ids."""
     X = cloud(60, 2)

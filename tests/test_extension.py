@@ -1,5 +1,6 @@
 """New points: the training points given again, and the ones that were never seen."""
 
+import dask.array as da
 import numpy as np
 import pytest
 from hypothesis import given
@@ -187,3 +188,36 @@ def test_batches_do_not_matter(monkeypatch):
     whole = model.transform(new)
     monkeypatch.setattr("heatsketch.heat_embedding.TRANSFORM_ENTRIES", 60 * 7)
     np.testing.assert_array_equal(model.transform(new), whole)
+
+
+# --- what dask holds ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_neighbors", [None, 9])
+def test_new_points_that_dask_holds_are_like_others(n_neighbors):
+    X, new = cloud(90), cloud(30, seed=1)
+    model = HeatSketch(8, power=4, n_neighbors=n_neighbors, epsilon=2.0).fit(X)
+    lazy = da.from_array(new, chunks=(7, 2))
+    np.testing.assert_array_equal(model.transform(lazy), model.transform(new))
+    single = da.from_array(new.astype(np.float32), chunks=(30, 3))
+    np.testing.assert_array_equal(model.transform(single), model.transform(new.astype(np.float32)))
+
+
+@pytest.mark.parametrize(
+    ("lazy", "says"),
+    [
+        (da.ones((5, 2)), "X has 2 features"),
+        (da.ones((5, 64)), "X has 64 features"),
+        (da.ones(3), "shape"),
+        (da.ones((0, 3)), "shape"),
+        (da.ones((5, 3))[da.arange(5) > 2], "compute_chunk_sizes"),
+        (da.ones((5, 3), dtype=complex), "Complex"),
+        (da.from_array(np.full((5, 3), "1")), "not a number"),
+        (da.from_array(np.array([[0, 0, 0], [0, np.inf, 0]])), "row 1, column 1"),
+    ],
+)
+def test_new_points_that_dask_holds_are_looked_at_like_others(lazy, says):
+    model = HeatSketch(8, power=4, epsilon=2.0).fit(cloud(90))
+    with pytest.raises(ValueError, match=says):
+        model.transform(lazy)
+    assert model.n_features_in_ == 3

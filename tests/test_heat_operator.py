@@ -7,8 +7,16 @@ import pytest
 from registry import SEEDS, affinity, circle, cloud
 from scipy import sparse
 
-from heatsketch import HeatOperator, HeatSketch, gaussian_block, heat_operator, sketch
+from heatsketch import (
+    HeatOperator,
+    HeatSketch,
+    gaussian_block,
+    heat_operator,
+    sketch,
+    symmetric_scaling,
+)
 from heatsketch.compiled.products import CHUNK
+from heatsketch.exceptions import HeatSketchError
 from heatsketch.heat_operator import Scaled, heat_rows, stationary_ratio
 from heatsketch.normalization import SCALINGS
 from heatsketch.sketch import diffuse
@@ -259,3 +267,21 @@ def test_working_memory_starts_with_a_cache_line():
 def test_other_blocks_are_left_to_scipy(block):
     A = random_operator()
     np.testing.assert_array_equal(A @ block, A.matrix @ block)
+
+
+@pytest.mark.parametrize("n_rows", [0, 30, 41, 80])
+@pytest.mark.parametrize("n_neighbors", [None, 8])
+@pytest.mark.parametrize("verb", ["__matmul__", "stationary_coefficients", "deflate"])
+def test_a_block_of_other_rows_is_refused_before_a_loop_reads_beyond_it(verb, n_neighbors, n_rows):
+    K = affinity(cloud(40), 2.0, n_neighbors)
+    A = heat_operator(K, symmetric_scaling(K))
+    with pytest.raises(ValueError, match=str(n_rows)):
+        getattr(A, verb)(np.ones((n_rows, 2)))
+
+
+def test_a_scaling_of_other_points_is_refused():
+    few, many = (affinity(cloud(n), 2.0, 8) for n in (40, 60))
+    with pytest.raises(HeatSketchError, match="60 rows are wanted"):
+        heat_operator(many, symmetric_scaling(few))
+    with pytest.raises(HeatSketchError, match="40 rows are wanted"):
+        SCALINGS["bistochastic"](few[:5])

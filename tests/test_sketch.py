@@ -131,6 +131,13 @@ def test_a_path_is_its_sketches(powers):
         np.testing.assert_array_equal(Y, sketch(A, G, power=power))
 
 
+def test_rows_are_sorted_by_ids_of_any_kind():
+    X, ids = cloud(40), np.random.default_rng(0).permutation(40)
+    for kind in (np.int64, np.uint64, np.uint8):
+        model = HeatSketch(4, power=2, n_neighbors=6).fit(X, row_ids=ids.astype(kind))
+        np.testing.assert_array_equal(model.order_, np.argsort(ids))
+
+
 def test_the_choice_of_epsilon_goes_by_the_ids_of_the_rows(monkeypatch):
     monkeypatch.setattr("heatsketch.bandwidth.EPSILON_ENTRIES", 40 * 200)
     X = cloud(200) * (1 + (np.arange(200) % 5 == 0))[:, np.newaxis]

@@ -27,7 +27,7 @@ from scipy import sparse
 from heatsketch.distance_tiles import DistanceTiles
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.row_blocks import RowBlocks, ones_for
-from heatsketch.row_chunks import by_chunks, multiply_vector
+from heatsketch.row_chunks import by_chunks, multiply_vector, scaled_values
 from heatsketch.threads import in_threads
 
 LOCAL_NEIGHBOR = 7  # whose distance is the local scale of a point
@@ -205,12 +205,8 @@ def locally_scaled(d2: Any, rows: np.ndarray, columns: np.ndarray) -> Any:
         scaled = np.multiply.outer((1 / rows).astype(d2.dtype), (1 / columns).astype(d2.dtype))
         scaled *= d2
         return scaled
-    from heatsketch.compiled import products  # numba is loaded when first needed
-
     scaled = copy(d2)  # which shares the indices
-    scaled.data = np.empty_like(d2.data)
-    arrays = d2.indptr, d2.indices, d2.data, 1 / rows, 1 / columns, scaled.data
-    by_chunks(partial(products.scaled_values, *arrays), d2.shape[0])
+    scaled.data = scaled_values(d2, 1 / rows, 1 / columns)
     return scaled
 
 
@@ -219,7 +215,7 @@ def _neighbor_squares(d2: Any) -> np.ndarray:
     if isinstance(d2, RowBlocks):
         return d2.map_rows(_neighbor_squares)
     if sparse.issparse(d2):
-        from heatsketch.compiled import products
+        from heatsketch.compiled import products  # numba is loaded when first needed
 
         out = np.zeros(d2.shape[0], d2.dtype)
         arrays = d2.indptr, d2.data, LOCAL_NEIGHBOR, out

@@ -148,6 +148,11 @@ def diffusion_neighbors(
     from sklearn.neighbors import NearestNeighbors  # whose import takes a while
 
     Y, rows = np.asarray(Y), np.asarray(rows)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise HeatSketchError(
+            f"rows has shape {rows.shape} and dtype {rows.dtype}; give a list of row numbers."
+        )
+    _check_range("rows", rows, len(Y))
     if not 1 <= n_neighbors <= len(Y) - 2:
         raise HeatSketchError(
             f"n_neighbors={n_neighbors} of {len(Y)} points cannot be told from the next one; "
@@ -171,12 +176,16 @@ def _pairs(pairs: Any, n_rows: int) -> np.ndarray:
             f"pairs has shape {found.shape} and dtype {found.dtype}; give two row numbers in each "
             "of its rows."
         )
-    if found.size and not (found.min() >= 0 and found.max() < n_rows):
+    _check_range("pairs", found, n_rows)
+    return found
+
+
+def _check_range(name: str, rows: np.ndarray, n_rows: int) -> None:
+    if rows.size and not (rows.min() >= 0 and rows.max() < n_rows):
         raise HeatSketchError(
-            f"pairs has rows from {found.min()} to {found.max()}, but there are {n_rows}; count "
+            f"{name} has rows from {rows.min()} to {rows.max()}, but there are {n_rows}; count "
             "them from 0."
         )
-    return found
 
 
 def exact_diffusion_distances(

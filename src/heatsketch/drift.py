@@ -257,6 +257,8 @@ def _ratio(part: Any, whole: Any) -> Any:
 
 def _common(ids: np.ndarray, other_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return where the common ids are in either, in the order of the first."""
+    if {ids.dtype.kind, other_ids.dtype.kind} == {"i", "u"}:  # which numpy compares as floats
+        ids, other_ids = ids.astype(object), other_ids.astype(object)
     _, first, second = np.intersect1d(ids, other_ids, assume_unique=True, return_indices=True)
     if not len(first):
         raise HeatSketchError(

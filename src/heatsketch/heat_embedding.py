@@ -220,7 +220,9 @@ class HeatEmbedding(
         X = self._check(X, reset=False)
         step = self._rows_at_a_time()
         starts = range(0, X.shape[0], step)
-        return np.concatenate([self._transform_batch(X[i : i + step], i) for i in starts])
+        parts = (X[i : i + step] for i in starts)
+        batches = (in_memory(part) if is_lazy(part) else part for part in parts)
+        return np.concatenate(list(map(self._transform_batch, batches, starts)))
 
     def _training_operator(self, task: str) -> HeatOperator:
         """Return the heat operator, for a task that cannot do without."""
@@ -305,7 +307,9 @@ class HeatEmbedding(
         if self.affinity == "precomputed":
             warn_about_zero_diagonal(X)
             return engine.hold(X)
-        if rows is not None and self.metric != "precomputed" and (np.diff(rows) < 0).any():
+        # Compared, and not subtracted: a difference of unsigned ids is never negative.
+        falls = rows is not None and bool((rows[1:] < rows[:-1]).any())
+        if falls and self.metric != "precomputed":
             # Who is near whom must not depend on the order in which the rows came.
             self.order_ = np.argsort(rows)
             X, rows = X[self.order_], rows[self.order_]

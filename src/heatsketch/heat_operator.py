@@ -20,7 +20,7 @@ from scipy import sparse
 
 from heatsketch.plain_state import from_plain, plain
 from heatsketch.row_blocks import RowBlocks
-from heatsketch.row_chunks import by_chunks, is_compiled
+from heatsketch.row_chunks import by_chunks, check_length, is_compiled, scaled_values
 
 __all__ = [
     "HeatOperator",
@@ -272,6 +272,7 @@ class HeatOperator:
         if not len(terms):
             totals = np.empty((0, *shape), dtype)
         halo = block[:0] if halo is None else halo
+        check_length("block", block, matrix.shape[1] - len(halo))
         recurrence = w, np.array(factors, dtype), totals, np.array(terms, dtype), sums
         arrays = matrix.indptr, matrix.indices, matrix.data, block, halo, out, self.stationary
         by_chunks(partial(products.heat_step, *arrays, *recurrence), shape[0])
@@ -353,12 +354,7 @@ def _scaled(K: Any, left: Any, right: Any, stationary: Any) -> HeatOperator:
         return K.heat_operator(right, stationary)
     if not is_compiled(K):
         return HeatOperator(Scaled(K, left.astype(dtype), right.astype(dtype)), right, stationary)
-    from heatsketch.compiled import products
-
-    # A loop, since numpy would make several arrays as long as the values.
-    values = np.empty_like(K.data)
-    arrays = K.indptr, K.indices, K.data, left, right, values
-    by_chunks(partial(products.scaled_values, *arrays), K.shape[0])
+    values = scaled_values(K, left, right)
     matrix = sparse.csr_array((values, K.indices, K.indptr), shape=K.shape)
     return HeatOperator(matrix, right, stationary)
 
@@ -390,6 +386,7 @@ def chunk_sums(v: np.ndarray, block: np.ndarray) -> np.ndarray:
     """
     from heatsketch.compiled import products
 
+    check_length("block", block, len(v))
     sums = _room_for_sums(block.shape, np.float64)
     arrays = v, np.ascontiguousarray(block), sums
     by_chunks(partial(products.stationary_sums, *arrays), len(block))

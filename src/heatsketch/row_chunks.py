@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from heatsketch.exceptions import HeatSketchError
 from heatsketch.threads import in_threads
 
-__all__ = ["by_chunks", "is_compiled", "multiply_vector"]
+__all__ = ["by_chunks", "check_length", "is_compiled", "multiply_vector", "scaled_values"]
 
 # Many more pieces of work than threads: rows differ in length.
 PIECES = 64
@@ -27,6 +29,22 @@ def by_chunks(work: Callable[[int, int], None], n_rows: int) -> None:
     n_pieces = min(max(1, n_chunks // FEWEST_CHUNKS), PIECES)
     cuts = np.linspace(0, n_chunks, n_pieces + 1).astype(np.intp).tolist()
     in_threads(lambda cut: work(*cut), pairwise(cuts))
+
+
+def check_length(name: str, array: Any, wanted: int) -> None:
+    """Refuse an array beyond whose end a compiled loop would read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.row_chunks import check_length
+    >>> check_length("block", np.ones((3, 2)), 3)
+    """
+    if len(array) != wanted:
+        raise HeatSketchError(
+            f"the {name} has shape {array.shape}, but {wanted} rows are wanted; make it for the "
+            "same points."
+        )
 
 
 def is_compiled(K: Any) -> bool:
@@ -53,6 +71,7 @@ def multiply_vector(K: Any, vector: Any) -> Any:
         return K @ vector
     from heatsketch.compiled import products
 
+    check_length("vector", vector, K.shape[1])
     out = np.empty(K.shape[0])
 
     def work(start: int, stop: int) -> None:
@@ -60,3 +79,26 @@ def multiply_vector(K: Any, vector: Any) -> Any:
 
     by_chunks(work, K.shape[0])
     return out
+
+
+def scaled_values(K: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the values of ``diag(left) K diag(right)``, for a CSR matrix ``K``.
+
+    In a loop, since numpy would make several arrays as long as the values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from heatsketch.row_chunks import scaled_values
+    >>> scaled_values(sparse.csr_array(np.eye(2)), np.array([2.0, 3.0]), np.array([5.0, 7.0]))
+    array([10., 21.])
+    """
+    from heatsketch.compiled import products
+
+    check_length("weights of rows", left, K.shape[0])
+    check_length("weights of columns", right, K.shape[1])
+    values = np.empty_like(K.data)
+    arrays = K.indptr, K.indices, K.data, left, right, values
+    by_chunks(partial(products.scaled_values, *arrays), K.shape[0])
+    return values

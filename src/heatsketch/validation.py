@@ -53,7 +53,7 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
         True in ``fit``.
     """
     if is_lazy(X):
-        return _check_lazy(estimator, X)
+        return _check_lazy(estimator, X, reset=reset)
     X = _native_numbers(X)
     # A long double beyond float64 becomes infinity, which is refused below by its place.
     with np.errstate(over="ignore"):
@@ -70,11 +70,7 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
             copy=reset,
         )
     _check_finite(X, getattr(estimator, "feature_names_in_", None))
-    if reset and X.shape[0] < 2:
-        raise HeatSketchError(
-            f"X has n_samples={X.shape[0]} (shape={X.shape}), and one point has no distance to "
-            "anything; give at least 2 points."
-        )
+    _refuse_one_point(X, reset=reset)
     if sparse.issparse(X):
         X = sparse.csr_array(X)
         if not X.has_canonical_format:
@@ -83,8 +79,15 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
     return X
 
 
-def _check_lazy(estimator: Any, X: Any) -> Any:
-    """Look at an array of floats block by block, wherever those are."""
+def _check_lazy(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Look at an array block by block, wherever those are."""
+    _refuse_kind(X.dtype)
+    if X.ndim != 2 or not X.shape[0] >= 1:  # which NaN is not, where the sizes are unknown
+        raise HeatSketchError(
+            f"X has shape {X.shape}; give one row of numbers for each point, and call "
+            "X.compute_chunk_sizes() if their number is unknown."
+        )
+    validate_data(estimator, X, reset=reset, skip_check_array=True)  # which counts columns
     n_before = 0
     for n_rows, strange in from_each_block(_first_strange, X):
         if strange is not None:
@@ -94,13 +97,16 @@ def _check_lazy(estimator: Any, X: Any) -> Any:
                 "(sklearn.impute), or drop its row."
             )
         n_before += n_rows
-    if X.shape[0] < 2:
-        raise HeatSketchError(
-            f"X has n_samples={X.shape[0]}, and one point has no distance to anything; give at "
-            "least 2 points."
-        )
-    estimator.n_features_in_ = X.shape[1]
+    _refuse_one_point(X, reset=reset)
     return X
+
+
+def _refuse_one_point(X: Any, *, reset: bool) -> None:
+    if reset and X.shape[0] < 2:
+        raise HeatSketchError(
+            f"X has n_samples={X.shape[0]} (shape={X.shape}), and one point has no distance to "
+            "anything; give at least 2 points."
+        )
 
 
 def _first_strange(block: np.ndarray) -> tuple[int, tuple[int, int, str] | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import dask.array as da
@@ -27,7 +27,7 @@ from heatsketch.engines._dask._halo import Halo, Halos, read_matrix, with_halo
 from heatsketch.engines._dask._operator import heat_operator_of
 from heatsketch.engines._dask._pieces import count_pieces
 from heatsketch.row_blocks import RowBlocks
-from heatsketch.row_chunks import by_chunks, multiply_vector
+from heatsketch.row_chunks import multiply_vector, scaled_values
 
 __all__ = ["BlockMatrix", "stored_matrix"]
 
@@ -179,9 +179,5 @@ def _row_products(matrix: Any, start: int, vector: list[np.ndarray]) -> np.ndarr
 def _scaled(
     matrix: Any, start: int, left: list[np.ndarray], right: list[np.ndarray]
 ) -> sparse.csr_array:
-    from heatsketch.compiled import products  # numba is loaded when first needed
-
-    values = np.empty_like(matrix.data)
-    arrays = matrix.indptr, matrix.indices, matrix.data, left[0], with_halo(right), values
-    by_chunks(partial(products.scaled_values, *arrays), matrix.shape[0])
+    values = scaled_values(matrix, left[0], with_halo(right))
     return sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
