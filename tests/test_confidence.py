@@ -211,3 +211,48 @@ def test_duplicates_are_their_own_neighbors_at_distance_zero():
 def test_refusals(call, says):
     with pytest.raises(HeatSketchError, match=says):
         call()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_tiny_and_huge_distances_are_those_in_other_units(dtype):
+    """By a power of two, which changes no digit."""
+    Y, pairs = cloud(30, 8).astype(dtype), [[0, 1], [2, 3]]
+    for exponent in (-100, 100) if dtype == "float32" else (-800, 800):
+        found = diffusion_distances(np.ldexp(Y, exponent), pairs)
+        for mine, wanted in zip(found, diffusion_distances(Y, pairs), strict=True):
+            np.testing.assert_array_equal(mine, np.ldexp(wanted, exponent))
+        far = diffusion_neighbors(np.ldexp(Y, exponent), [0, 7], n_neighbors=5)
+        near = diffusion_neighbors(Y, [0, 7], n_neighbors=5)
+        np.testing.assert_array_equal(far.indices, near.indices)
+        np.testing.assert_array_equal(far.confidence, near.confidence)
+
+
+def test_whole_numbers_are_subtracted_like_others():
+    Y = np.random.default_rng(0).integers(0, 255, (9, 4)).astype(np.uint8)
+    pairs = [[0, 1], [1, 0]]
+    found = diffusion_distances(Y, pairs).distance
+    np.testing.assert_array_equal(found, diffusion_distances(Y.astype(float), pairs).distance)
+    near, wanted = (diffusion_neighbors(y, [0], n_neighbors=2) for y in (Y, Y.astype(float)))
+    np.testing.assert_array_equal(near.distance, wanted.distance)
+
+
+def test_an_embedding_that_is_no_number_is_refused():
+    Y = cloud(9, 4)
+    Y[3, 1] = np.nan
+    with pytest.raises(HeatSketchError, match="row 3"):
+        diffusion_distances(Y, [[0, 1], [3, 0]])
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"error": 10}, r"error=10 must lie between 0 and 1; use 0.1"),
+        ({"error": "0.1"}, r"error='0.1' must lie between 0 and 1"),
+        ({"error": 1e-12}, r"take more than 1e\+12 components"),
+        ({"error": 0.1, "n_pairs": np.nan}, r"n_pairs=nan"),
+        ({"error": 0.1, "n_pairs": np.inf}, r"n_pairs=inf"),
+    ],
+)
+def test_errors_that_no_sketch_has_are_refused(options, says):
+    with pytest.raises(HeatSketchError, match=says):
+        components_needed(**options)

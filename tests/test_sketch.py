@@ -13,13 +13,16 @@ from heatsketch import (
     exact_diffusion_distances,
     gaussian_block,
     heat_operator,
+    heat_trace,
+    multiscale_sketch,
     rademacher_block,
+    ritz_pairs,
     sketch,
     sketch_heat,
     sketch_path,
     symmetric_scaling,
 )
-from heatsketch.exceptions import HeatSketchError
+from heatsketch.exceptions import HeatSketchError, SpectrumError
 from heatsketch.normalization import SCALINGS
 from heatsketch.sketch import diffuse
 
@@ -52,16 +55,20 @@ def test_squared_distances_are_unbiased(power, kind, normalization, n_neighbors)
     np.testing.assert_allclose(found, exact, rtol=5 * np.sqrt(2 / columns))
 
 
+# What is made from an operator and a block.
 MADE_FROM_A_BLOCK = {
     "a few steps": lambda A, G: sketch(A, G, power=3),
     "a sum": lambda A, G: sketch(A, G, power=300),
     "a path": lambda A, G: np.array(sketch_path(A, G, powers=[2, 300])),
     "heat": lambda A, G: sketch_heat(A, G, time=20.5),
+    "all times": multiscale_sketch,
+    "a trace": lambda A, G: heat_trace(A, G, largest=3).trace,
+    "eigenpairs": lambda A, G: ritz_pairs(A, G, 2).values,
 }
 
 
 @pytest.mark.parametrize("n_neighbors", [None, 7])
-@pytest.mark.parametrize("made", MADE_FROM_A_BLOCK)
+@pytest.mark.parametrize("made", list(MADE_FROM_A_BLOCK)[:4])
 def test_the_precision_is_the_higher_of_operator_and_block(made, n_neighbors):
     function, K = MADE_FROM_A_BLOCK[made], affinity(cloud(50), 1.5, n_neighbors)
     G = gaussian_block(50, 4, seed=0).astype(np.float32)
@@ -72,6 +79,71 @@ def test_the_precision_is_the_higher_of_operator_and_block(made, n_neighbors):
     assert found.dtype == np.float64
     error = 300 * np.finfo(np.float32).eps  # of so many products with rounded entries
     np.testing.assert_allclose(found, wanted, rtol=0, atol=error * abs(wanted).max())
+
+
+STRANGE_BLOCKS = {
+    "too few rows": lambda G: G[:30],
+    "too many rows": lambda G: np.vstack([G, G]),
+    "no rows": lambda G: G[:0],
+    "one axis": lambda G: G[:, 0],
+    "three axes": lambda G: G[..., np.newaxis],
+    "complex numbers": lambda G: G + 1j,
+    "words": lambda G: G.astype(str),
+    "NaN": lambda G: np.where(G > 2, np.nan, G),
+    "infinity": lambda G: np.where(G > 2, -np.inf, G),
+}
+
+
+@pytest.mark.parametrize("n_neighbors", [None, 7])
+@pytest.mark.parametrize("strange", STRANGE_BLOCKS)
+@pytest.mark.parametrize("made", MADE_FROM_A_BLOCK)
+def test_a_strange_block_is_refused_by_name(made, strange, n_neighbors):
+    A, G = operator(cloud(50), epsilon=1.5, n_neighbors=n_neighbors), gaussian_block(50, 4, seed=0)
+    with pytest.raises(HeatSketchError, match=r"^G (has|holds)"):
+        MADE_FROM_A_BLOCK[made](A, STRANGE_BLOCKS[strange](G))
+
+
+SAME_BLOCKS = {
+    "columns one after another": np.asfortranarray,
+    "rows backwards": lambda G: G[::-1].copy()[::-1],
+    "other byte order": lambda G: G.astype(">f8"),
+    "long doubles": lambda G: G.astype(np.longdouble),
+    "a list": lambda G: G.tolist(),
+    "signs as integers": lambda G: G.astype(np.int8),
+    "signs as halves": lambda G: G.astype(np.float16),
+}
+
+
+@pytest.mark.parametrize("n_neighbors", [None, 7])
+@pytest.mark.parametrize("same", SAME_BLOCKS)
+@pytest.mark.parametrize("made", MADE_FROM_A_BLOCK)
+def test_however_a_block_is_stored_it_is_the_same(made, same, n_neighbors):
+    A = operator(cloud(50), epsilon=1.5, n_neighbors=n_neighbors)
+    G = rademacher_block(50, 4, seed=0)
+    wanted = MADE_FROM_A_BLOCK[made](A, G)
+    np.testing.assert_array_equal(MADE_FROM_A_BLOCK[made](A, SAME_BLOCKS[same](G)), wanted)
+
+
+def test_a_matrix_is_no_heat_operator():
+    with pytest.raises(HeatSketchError, match="A is a ndarray, not a heat operator"):
+        sketch(np.eye(9), gaussian_block(9, 2, seed=0), power=3)
+
+
+def test_after_all_heat_is_gone_nothing_is_computed():
+    """Of fifty points none is left after ten thousand steps; digits of 1e-320 are not sought."""
+    A, G = operator(cloud(50), epsilon=1.5, n_neighbors=7), gaussian_block(50, 4, seed=0)
+    assert not sketch(A, G, power=100_000).any()
+    assert not np.any(sketch_path(A, G, powers=[50_000, 100_000]))
+    assert not sketch_heat(A, G, time=50_000).any()
+
+
+@pytest.mark.parametrize("time", [1_000_001, 1e12, 1e300])
+def test_times_without_end_are_refused(time):
+    A, G = operator(cloud(50), epsilon=1.5, n_neighbors=7), gaussian_block(50, 4, seed=0)
+    with pytest.raises(SpectrumError, match="use at most 1000000"):
+        sketch(A, G, power=time)
+    with pytest.raises(SpectrumError, match="use at most 1000000"):
+        sketch_heat(A, G, time=time)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -175,7 +247,10 @@ def test_a_graph_may_have_whole_weights(dtype):
     ("options", "says"),
     [
         ({"power": 1, "stationary": "Keep"}, r"stationary='Keep' is unknown; use"),
-        ({"power": -1}, r"power=-1 is negative; use"),
+        ({"power": -1}, r"power=-1 is negative or not whole; use"),
+        ({"power": 1.5}, r"power=1.5 is negative or not whole; use"),
+        ({"power": np.nan}, r"power=nan is negative or not whole; use"),
+        ({"power": 1, "pairs": [[0, 1], [2]]}, "different lengths"),
         ({"power": 1, "pairs": [0, 1]}, r"pairs has shape \(2,\) and dtype int64; give"),
     ],
 )

@@ -10,8 +10,11 @@ from heatsketch import (
     bilipschitz_constant,
     diffusion_coordinates,
     exact_diffusion_distances,
+    gaussian_block,
     heat_operator,
     neighbor_graph,
+    ritz_pairs,
+    sketch,
     symmetric_scaling,
 )
 from heatsketch.exceptions import HeatSketchError, SpectrumError
@@ -97,7 +100,9 @@ def test_the_circle_is_a_circle_in_two_dimensions():
 
 
 def test_more_eigenvectors_than_points_are_refused():
-    with pytest.raises(HeatSketchError, match=r"n_components=30 .* 30 points.*n_components=29"):
+    with pytest.raises(
+        HeatSketchError, match=r"n_components=30 .* 30 points.*=1 to 29"
+    ):
         DiffusionMap(30).fit(cloud(30))
 
 
@@ -124,3 +129,34 @@ def test_distortion_sees_what_falls_together():
     assert bilipschitz_constant(cloud(10), np.zeros((10, 10)) + (D.max() / 2 < D) * D) == np.inf
     with pytest.raises(HeatSketchError, match="10 points are all zero"):
         bilipschitz_constant(cloud(10), np.zeros((10, 10)))
+
+
+@pytest.mark.parametrize("n_neighbors", [None, 8])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_pairs_of_a_search_that_ended_without_are_still_what_they_say(seed, n_neighbors):
+    """All columns of a narrow block, with none to spare: the last ones are never found."""
+    K = affinity(cloud(60, seed=seed), 2.0, n_neighbors)
+    A = heat_operator(K, symmetric_scaling(K))
+    block = sketch(A, gaussian_block(60, 8, seed=seed), power=2)
+    values, vectors, residuals = ritz_pairs(A, block, 8, tolerance=0.0)
+    assert residuals.max() > 1e-12
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=0), 1, rtol=1e-12)
+    found = np.linalg.norm(A @ vectors - vectors * values, axis=0)
+    np.testing.assert_allclose(found, residuals, rtol=1e-3, atol=1e-14)
+
+
+@pytest.mark.parametrize("n_pairs", [0, -1, 60, np.uint8(60)])
+def test_numbers_of_pairs_that_there_are_not_are_refused(n_pairs):
+    K = affinity(cloud(60), 2.0)
+    A = heat_operator(K, symmetric_scaling(K))
+    with pytest.raises(HeatSketchError, match="use n_components=1 to 59"):
+        diffusion_coordinates(A, n_pairs)
+
+
+def test_numpy_integers_are_numbers_of_pairs():
+    K = affinity(cloud(60), 2.0)
+    A = heat_operator(K, symmetric_scaling(K))
+    wanted = diffusion_coordinates(A, 5)
+    np.testing.assert_array_equal(diffusion_coordinates(A, np.uint8(5)), wanted)
+    with pytest.raises(SpectrumError, match="power=nan"):
+        diffusion_coordinates(A, 2, power=np.nan)

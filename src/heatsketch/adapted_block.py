@@ -73,4 +73,4 @@ def adapted_block(Y: Any, G: Any) -> np.ndarray:
     Q = basis @ turn[:, :n_adapted]
     rest = G[:, : width - n_adapted]
     rest = (rest - Q @ (Q.T @ rest)) / np.sqrt(max(1, width - n_adapted))
-    return (np.hstack([Q, rest]) * np.sqrt(width)).astype(Y.dtype, copy=False)
+    return (np.hstack([Q, rest]) * np.sqrt(width)).astype(np.result_type(Y.dtype, 1.0), copy=False)

@@ -25,6 +25,7 @@ stand for those that might have been.
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,8 @@ __all__ = [
     "order_confidence",
     "scale_interval",
 ]
+
+MOST_COMPONENTS = 1e12  # beyond all sketches, and where the chi-squared law is still accurate
 
 
 class DistanceEstimate(NamedTuple):
@@ -134,8 +137,12 @@ def distance_estimate(
     >>> distance_estimate(np.full((1, 64), 0.25), 0.95).distance
     array([2.])
     """
-    distance = np.linalg.norm(apart, axis=-1)
     low, high = scale_interval(np.shape(apart)[-1], confidence, random_matrix=random_matrix)
+    apart = np.asarray(apart, np.float64)
+    # In units of a power of two, which rounds nothing: squares of 1e-200 would be lost.
+    _, exponents = np.frexp(np.max(np.abs(apart), axis=-1))
+    lengths = np.linalg.norm(np.ldexp(apart, -exponents[..., np.newaxis]), axis=-1)
+    distance = np.ldexp(lengths, exponents)
     # Without a bound from above there is none for a length of zero, either.
     upper = high * distance if high < np.inf else np.full_like(distance, np.inf)
     return DistanceEstimate(distance, low * distance, upper)
@@ -195,12 +202,17 @@ def components_needed(error: float, *, confidence: float = 0.95, n_pairs: int = 
     >>> components_needed(0.1, n_pairs=1_000_000)
     1492
     """
-    error = _fraction("error", error)
-    if n_pairs < 1:
+    error = _fraction("error", error, instead=0.1)
+    if not 1 <= n_pairs < math.inf:
         raise HeatSketchError(f"n_pairs={n_pairs} leaves nothing to bound; use 1 or more.")
     allowed = (1 - _fraction("confidence", confidence)) / n_pairs
 
     def fails(k: int) -> bool:
+        if k > MOST_COMPONENTS:
+            raise HeatSketchError(
+                f"error={error} and n_pairs={n_pairs} take more than {MOST_COMPONENTS:.0e} "
+                "components; allow for a larger error, or for fewer pairs."
+            )
         beyond = chi2.sf(k * (1 + error) ** 2, k) + chi2.cdf(k * (1 - error) ** 2, k)
         return bool(beyond > allowed)
 
@@ -256,7 +268,9 @@ def order_confidence(nearer: Any, farther: Any) -> np.ndarray:
         return t.cdf(math.sqrt(degrees) * r / np.sqrt(1 - r**2), degrees)
 
 
-def _fraction(name: str, value: float) -> float:
-    if not 0 < value < 1:
-        raise HeatSketchError(f"{name}={value} must lie between 0 and 1; use 0.95, for instance.")
+def _fraction(name: str, value: float, *, instead: float = 0.95) -> float:
+    if not (isinstance(value, Real) and 0 < value < 1):
+        raise HeatSketchError(
+            f"{name}={value!r} must lie between 0 and 1; use {instead}, for instance."
+        )
     return float(value)

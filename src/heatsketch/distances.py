@@ -7,13 +7,14 @@ compares how heat spreads from two points in ``p`` steps. It is what a sketch es
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
 from heatsketch.confidence import DistanceEstimate, distance_estimate, order_confidence
-from heatsketch.exceptions import HeatSketchError
+from heatsketch.exceptions import HeatSketchError, MissingValueError
 from heatsketch.row_blocks import is_lazy
 
 __all__ = [
@@ -107,7 +108,12 @@ def diffusion_distances(
     Y = np.asarray(Y)
     share = len(pairs) if simultaneous and len(pairs) else 1
     sure = 1 - (1 - confidence) / share
-    apart = Y[pairs[:, 0]] - Y[pairs[:, 1]]
+    apart = Y[pairs[:, 0]].astype(np.float64) - Y[pairs[:, 1]]
+    if not np.isfinite(apart).all():
+        row = pairs[int(np.argmin(np.isfinite(apart).all(axis=1))), 0]
+        raise MissingValueError(
+            f"Y holds NaN or infinity in row {row} or the one compared with it; drop such rows."
+        )
     return distance_estimate(apart, sure, random_matrix=random_matrix)
 
 
@@ -148,6 +154,7 @@ def diffusion_neighbors(
     from sklearn.neighbors import NearestNeighbors  # whose import takes a while
 
     Y, rows = np.asarray(Y), np.asarray(rows)
+    Y = Y if Y.dtype.kind == "f" else Y.astype(np.float64)
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
         raise HeatSketchError(
             f"rows has shape {rows.shape} and dtype {rows.dtype}; give a list of row numbers."
@@ -158,19 +165,29 @@ def diffusion_neighbors(
             f"n_neighbors={n_neighbors} of {len(Y)} points cannot be told from the next one; "
             f"use 1 to {len(Y) - 2}."
         )
-    found = NearestNeighbors(n_neighbors=n_neighbors + 2).fit(Y).kneighbors(Y[rows])[1]
+    # In units of a power of two, which rounds nothing: squares of tiny entries would be lost.
+    scaled = np.ldexp(Y, -np.frexp(np.max(np.abs(Y)))[1])
+    found = NearestNeighbors(n_neighbors=n_neighbors + 2).fit(scaled).kneighbors(scaled[rows])[1]
     # The row itself goes last, wherever its duplicates have put it, and is then left off.
     itself = found == rows[:, np.newaxis]
     order = np.argsort(itself, axis=1, kind="stable")
     found = np.take_along_axis(found, order, axis=1)[:, : n_neighbors + 1]
-    apart = Y[found] - Y[rows][:, np.newaxis]
+    apart, units = (
+        block[found].astype(np.float64) - block[rows][:, np.newaxis] for block in (Y, scaled)
+    )
     estimate = distance_estimate(apart[:, :-1], confidence, random_matrix=random_matrix)
-    sure = order_confidence(apart[:, :-1], apart[:, 1:])
+    sure = order_confidence(units[:, :-1], units[:, 1:])
     return DiffusionNeighbors(found[:, :-1], *estimate, sure)
 
 
 def _pairs(pairs: Any, n_rows: int) -> np.ndarray:
-    found = np.asarray(pairs)
+    try:
+        found = np.asarray(pairs)
+    except ValueError as error:
+        raise HeatSketchError(
+            f"pairs={reprlib.repr(pairs)} has rows of different lengths; give two row numbers in "
+            "each of them."
+        ) from error
     if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
         raise HeatSketchError(
             f"pairs has shape {found.shape} and dtype {found.dtype}; give two row numbers in each "
@@ -233,8 +250,10 @@ def exact_diffusion_distances(
         raise HeatSketchError(
             f"weighting={weighting!r} is unknown; use 'symmetric' or 'random_walk'."
         )
-    if not power >= 0:
-        raise HeatSketchError(f"power={power} is negative; use a whole number of at least 0.")
+    if not (0 <= power < np.inf and power == int(power)):
+        raise HeatSketchError(
+            f"power={power} is negative or not whole; use a whole number of at least 0."
+        )
     if pairs is None:
         rows = _rows(A, np.arange(A.shape[0]), power, stationary)
         return squareform(pdist(rows / _weights(A, slice(None), weighting)))
@@ -249,7 +268,7 @@ def _rows(A: Any, points: np.ndarray, power: int, stationary: str) -> np.ndarray
     block = np.zeros((A.shape[0], len(points)), A.dtype)
     block[points, np.arange(len(points))] = 1
     coefficients = A.stationary_coefficients(block)
-    for _ in range(power):
+    for _ in range(int(power)):
         block = A @ A.deflate(block)
     if stationary == "keep":
         block = block + A.stationary_part(coefficients)

@@ -144,7 +144,7 @@ class HeatOperator:
             return (self.stationary @ block) / self.squared_length
         # BLAS would do, but for bits that depend on the number of threads.
         sums = chunk_sums(self.stationary, block)
-        return stationary_ratio(sums, self.squared_length, block.dtype)
+        return stationary_ratio(sums, self.squared_length, np.result_type(self.dtype, block))
 
     def stationary_part(self, coefficients: Any) -> Any:
         """Return the block that consists of the stationary direction alone."""
@@ -161,7 +161,7 @@ class HeatOperator:
             return block - self.stationary_part(coefficients)
         from heatsketch.compiled import products
 
-        out = np.empty_like(block) if out is None else out
+        out = np.empty(block.shape, coefficients.dtype) if out is None else out
 
         def work(start: int, stop: int) -> None:
             some = slice(start * products.CHUNK, stop * products.CHUNK)

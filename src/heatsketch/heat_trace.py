@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch.progress import steps
-from heatsketch.row_blocks import from_each_block, of_pieces
+from heatsketch.row_blocks import as_block, from_each_block, of_pieces
 
 __all__ = ["FEWEST_COLUMNS", "HeatTrace", "diffuse_until", "heat_trace", "trace_of_block"]
 
@@ -131,6 +131,7 @@ def diffuse_until(
     ((50, 16), True)
     """
     before: Any = None
+    G = as_block(A, G)
     block, seen = G, list[tuple[float, float, float]]()
     coefficients, done = A.stationary_coefficients(G), steps("diffusion", largest)
     while len(seen) < smallest or (seen[-1][2] > directions and len(seen) < largest):

@@ -17,11 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError
 from heatsketch.threads import in_threads
 
 __all__ = [
     "PIECE",
     "RowBlocks",
+    "as_block",
     "computed",
     "from_each_block",
     "from_each_piece",
@@ -121,6 +123,43 @@ def is_lazy(array: Any) -> bool:
     False
     """
     return callable(getattr(type(array), "map_blocks", None))
+
+
+def as_block(A: Any, block: Any) -> Any:
+    """Return a block of columns as products take it, or say why ``A`` cannot be applied to it.
+
+    In the precision of its products, so that all sums have one; and in rows, one after another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import heat_operator, symmetric_scaling
+    >>> from heatsketch.row_blocks import as_block
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> as_block(heat_operator(K, symmetric_scaling(K)), [[1], [-1]])
+    array([[ 1.],
+           [-1.]])
+    """
+    if not hasattr(A, "stationary_coefficients"):
+        raise DtypeError(
+            f"A is a {type(A).__name__}, not a heat operator; use heat_operator(K, scaling)."
+        )
+    block = block if is_lazy(block) else np.asarray(block)
+    if block.dtype.kind not in "biuf":
+        raise DtypeError(f"G has dtype {block.dtype}; give a block of real numbers.")
+    if block.ndim != 2 or block.shape[0] != A.shape[1]:
+        raise HeatSketchError(
+            f"G has shape {block.shape}, but A is applied to blocks of {A.shape[1]} rows; make one "
+            f"with gaussian_block({A.shape[1]}, n_columns, seed=0)."
+        )
+    dtype = min(np.result_type(A.dtype, block.dtype), np.dtype(np.float64))  # no long doubles
+    if is_lazy(block):
+        return block.astype(dtype, copy=False)
+    block = np.ascontiguousarray(block, dtype)
+    if not np.isfinite(block.sum()) and not np.isfinite(block).all():  # the sum may overflow
+        row = int(np.argmin(np.isfinite(block).all(axis=1)))
+        raise MissingValueError(f"G holds NaN or infinity in row {row}; make another block.")
+    return block
 
 
 def ones_for(K: Any) -> Any:

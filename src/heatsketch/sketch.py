@@ -50,6 +50,7 @@ from heatsketch.chebyshev import (
 )
 from heatsketch.exceptions import SpectrumError
 from heatsketch.progress import steps
+from heatsketch.row_blocks import as_block
 
 __all__ = [
     "diffuse",
@@ -64,6 +65,8 @@ __all__ = [
 FIRST_STEPS = 4
 # A power that is not whole has a sum whose coefficients decay slowly; this is where it ends.
 LONGEST_SUM = 1000
+# Beyond this power or time a sum would take ten thousand products.
+LONGEST_TIME = 1_000_000
 
 
 def diffuse(A: Any, block: Any, *, power: float) -> Any:
@@ -101,8 +104,8 @@ def diffuse(A: Any, block: Any, *, power: float) -> Any:
     array([[ True],
            [ True]])
     """
-    _check_nonnegative("power", power)
-    block = _promoted(A, block)
+    _check_time("power", power)
+    block = as_block(A, block)
     if power == int(power):
         return _whole_powers(A, block, [int(power)])[int(power)]
     # The sum takes as much as makes its coefficients decay fast; whole steps do the rest.
@@ -138,13 +141,13 @@ def diffuse_path(A: Any, block: Any, *, powers: Iterable[int]) -> list[Any]:
     """
     powers = list(powers)
     for power in powers:
-        _check_nonnegative("powers", power)
+        _check_time("powers", power)
         if power != int(power):
             raise SpectrumError(
                 f"powers={power} is not whole, and a path has whole powers only; "
                 f"use sketch(A, G, power={power})."
             )
-    blocks = _whole_powers(A, _promoted(A, block), powers)
+    blocks = _whole_powers(A, as_block(A, block), powers)
     return [blocks[power] for power in powers]
 
 
@@ -186,7 +189,7 @@ def sketch(A: Any, G: Any, *, power: float) -> Any:
     Y = diffuse(A, G, power=power)
     if Y is G:  # the caller's; any other is ours to scale in place
         return G / math.sqrt(G.shape[1])
-    Y /= math.sqrt(G.shape[1])
+    Y /= math.sqrt(Y.shape[1])
     return Y
 
 
@@ -216,8 +219,8 @@ def sketch_path(A: Any, G: Any, *, powers: Iterable[int]) -> list[Any]:
     >>> [Y.shape for Y in sketch_path(A, gaussian_block(2, 5, seed=0), powers=[8, 1, 64])]
     [(2, 5), (2, 5), (2, 5)]
     """
-    scale = math.sqrt(G.shape[1])
-    return [block / scale for block in diffuse_path(A, G, powers=powers)]
+    blocks = diffuse_path(A, G, powers=powers)
+    return [block / math.sqrt(block.shape[1]) for block in blocks]
 
 
 def sketch_heat(A: Any, G: Any, *, time: float) -> Any:
@@ -255,9 +258,9 @@ def sketch_heat(A: Any, G: Any, *, time: float) -> Any:
     array([[ 0.367879],
            [-0.367879]])
     """
-    _check_nonnegative("time", time)
-    Y = _heat_semigroup(A, _promoted(A, G), float(time), lower_end(A))
-    return Y / math.sqrt(G.shape[1])
+    _check_time("time", time)
+    Y = _heat_semigroup(A, as_block(A, G), float(time), lower_end(A))
+    return Y / math.sqrt(Y.shape[1])
 
 
 def power_coefficients(power: int, low: float = -1.0) -> np.ndarray:
@@ -295,11 +298,6 @@ def power_coefficients(power: int, low: float = -1.0) -> np.ndarray:
     coefficients = 2 * walk[len(walk) // 2 :]
     coefficients[0] /= 2
     return coefficients
-
-
-def _promoted(A: Any, block: Any) -> Any:
-    """Return a block in the precision of its products, so that all sums have one precision."""
-    return block.astype(np.result_type(A.dtype, block.dtype), copy=False)
 
 
 # --- whole powers --------------------------------------------------------------------------
@@ -344,6 +342,8 @@ def _large_powers(A: Any, block: Any, powers: list[int], reached: int) -> dict[i
             ahead = min(max(degree, reached), powers[0] - reached)
             before = _steps(A, block, ahead - 1)
             block, reached = _steps(A, before, 1), reached + ahead
+            if _is_gone(block):
+                return found | {power: 0 * block for power in powers}
             high = _radius(block, before, powers[-1] - reached)
             # After a fast decay one direction outweighs the others, which need the digits.
             tolerance = 512 * machine_epsilon(block.dtype)
@@ -384,6 +384,8 @@ def _pays(power: int, dtype: Any) -> bool:
 
 
 def _heat_semigroup(A: Any, block: Any, time: float, low: float) -> Any:
+    if _is_gone(block):
+        return 0 * block
     degrees = np.arange(40 + int(10 * math.sqrt(time)))  # what lies beyond is below rounding
     coefficients = 2 * ive(degrees, time * (1 - low) / 2)
     coefficients[0] /= 2
@@ -422,6 +424,11 @@ def _fractional_power(A: Any, block: Any, power: float, *, named: float) -> Any:
     return sums[0]
 
 
+def _is_gone(block: Any) -> bool:
+    """Say whether so little is left that numbers have no digits for it."""
+    return not frobenius_norm(block) > np.finfo(block.dtype).tiny
+
+
 def _binomials(half: float, places: np.ndarray) -> np.ndarray:
     """Return binom(2 half, half - place), up to a factor; the first is halved at place 0."""
     steps = places[:-1]
@@ -430,9 +437,14 @@ def _binomials(half: float, places: np.ndarray) -> np.ndarray:
     return values
 
 
-def _check_nonnegative(name: str, value: float) -> None:
+def _check_time(name: str, value: float) -> None:
     if not 0 <= value < math.inf:
         raise SpectrumError(
             f"{name}={value} would amplify what heat has wiped out; "
             f"use a finite {name} that is not negative."
+        )
+    if value > LONGEST_TIME:
+        raise SpectrumError(
+            f"{name}={value} is so long that heat has wiped out all there was, or that its "
+            f"products take days; use at most {LONGEST_TIME}."
         )

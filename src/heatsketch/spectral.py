@@ -19,6 +19,7 @@ import numpy as np
 from heatsketch.chebyshev import Interval, lower_end
 from heatsketch.exceptions import HeatSketchError, SpectrumError
 from heatsketch.progress import steps
+from heatsketch.row_blocks import as_block
 
 __all__ = [
     "DiffusionCoordinates",
@@ -104,11 +105,11 @@ def leading_eigenpairs(A: Any, n_pairs: int) -> Eigenpairs:
     >>> leading_eigenpairs(heat_operator(K, symmetric_scaling(K)), 1).values.round(6)
     array([0.333333])
     """
-    n_rows = A.shape[0]
-    if n_pairs >= n_rows:
+    n_rows, n_pairs = A.shape[0], int(n_pairs)  # of a numpy integer -n_pairs may be positive
+    if not 1 <= n_pairs < n_rows:
         raise HeatSketchError(
-            f"n_components={n_pairs} eigenvectors cannot be had from {n_rows} points, which "
-            f"have {n_rows - 1} besides the stationary one; use n_components={n_rows - 1} or less."
+            f"n_components={n_pairs} eigenvectors cannot be had from {n_rows} points, which have "
+            f"{n_rows - 1} besides the stationary one; use n_components=1 to {n_rows - 1}."
         )
     if n_rows <= DENSE_ROWS or n_pairs > n_rows // 4:
         values, vectors = _dense_eigenpairs(A, n_pairs)
@@ -168,6 +169,8 @@ def eigenvalue_powers(values: np.ndarray, power: float) -> np.ndarray:
     >>> eigenvalue_powers(np.array([0.9, -0.5]), 2)
     array([0.81, 0.25])
     """
+    if not np.isfinite(power):
+        raise SpectrumError(f"power={power} is no diffusion time; use a finite number.")
     smallest = float(np.min(values))
     if smallest < 0 and power != int(power):
         raise SpectrumError(
@@ -227,6 +230,7 @@ def ritz_pairs(A: Any, block: Any, n_pairs: int, *, tolerance: float = 1e-6) -> 
     >>> (ritz_pairs(A, Y, 4).residuals < 1e-6).all()
     np.True_
     """
+    block = as_block(A, block).astype(A.dtype, copy=False)
     if not 1 <= n_pairs <= min(block.shape[1], A.shape[0] - 1):
         raise HeatSketchError(
             f"n_pairs={n_pairs} eigenvectors cannot be had from a block of {block.shape[1]} "
@@ -237,14 +241,16 @@ def ritz_pairs(A: Any, block: Any, n_pairs: int, *, tolerance: float = 1e-6) -> 
         residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
         return RitzPairs(values, vectors * _signs(vectors), residuals)
     tolerance = max(tolerance, 100 * float(np.finfo(A.dtype).eps))
-    low, block = lower_end(A), A.deflate(np.ascontiguousarray(block, A.dtype))
-    done = steps("eigenvectors", MOST_ROUNDS)
+    low, done = lower_end(A), steps("eigenvectors", MOST_ROUNDS)
+    values, vectors, residuals = _rayleigh_ritz(A, A.deflate(block), n_pairs)
     for _ in range(MOST_ROUNDS):
-        values, vectors, residuals = _rayleigh_ritz(A, block, n_pairs)
         done()
         if (residuals <= tolerance).all():
             break
-        block = _filtered(A, vectors, Interval(low, max(values[-1], low + 0.01)), values[0])
+        unwanted = Interval(low, max(values[-1], low + 0.01))
+        values, vectors, residuals = _rayleigh_ritz(
+            A, _filtered(A, vectors, unwanted, values[0]), n_pairs
+        )
     values, vectors = values[:n_pairs], vectors[:, :n_pairs]
     return RitzPairs(values, vectors * _signs(vectors), residuals)
 
@@ -261,7 +267,10 @@ def _rayleigh_ritz(A: Any, block: np.ndarray, n_pairs: int) -> RitzPairs:
 
 
 def _filtered(A: Any, block: np.ndarray, unwanted: Interval, largest: float) -> np.ndarray:
-    """Multiply by the Chebyshev polynomial that is at most one where nothing is wanted."""
+    """Multiply by the Chebyshev polynomial that is at most one where nothing is wanted.
+
+    In the memory of the block, which is gone afterwards.
+    """
     slope = 2 / (unwanted.high - unwanted.low)
     shift = -slope * (unwanted.high + unwanted.low) / 2
     # It grows as exp(degree * growth): fast enough, but within what numbers can hold.
