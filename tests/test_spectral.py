@@ -100,9 +100,7 @@ def test_the_circle_is_a_circle_in_two_dimensions():
 
 
 def test_more_eigenvectors_than_points_are_refused():
-    with pytest.raises(
-        HeatSketchError, match=r"n_components=30 .* 30 points.*=1 to 29"
-    ):
+    with pytest.raises(HeatSketchError, match=r"n_components=30 .* 30 points.*=1 to 29"):
         DiffusionMap(30).fit(cloud(30))
 
 
