@@ -232,9 +232,20 @@ def test_csv_of_others(tmp_path):
     np.testing.assert_array_equal(block.X, [[1, np.nan], [-2e3, np.nan]])
     with pytest.raises(FileFormatError, match=r"column 'name' does not hold numbers; carry it"):
         open_table(path)
-    (tmp_path / "late.csv").write_text("a,b\n" + "1,2\n" * 150 + "1,2x\n")
-    with pytest.raises(FileFormatError, match="row 150 of column 'b' is '2x', which is no number"):
-        open_table(tmp_path / "late.csv").read()
+
+
+@pytest.mark.parametrize("row", [0, 99, 100, 101, 150])
+@pytest.mark.parametrize("field", ["2x", "1_2", "1_2.5", "١٢", "+-nan"])
+@pytest.mark.parametrize("beside", ["1", ""])
+def test_no_number_is_none_in_every_row(tmp_path, row, field, beside):
+    """Not only in those that are looked at first, and beside a gap as well."""
+    lines = ["a_1,b,n", *["1,2,x_1"] * row, f"{beside},{field},x_2", "1,2,é"]
+    (tmp_path / "a.csv").write_text("\n".join(lines), encoding="utf-8")
+    told = rf"row {row} of column 'b' is '{re.escape(field)}', which is no number; correct it"
+    seen_first = r"column 'b' does not hold numbers; carry it along"
+    with pytest.raises(FileFormatError, match=rf"{told}|{seen_first}"):
+        open_table(tmp_path / "a.csv", labels=["n"]).read()
+    assert open_table(tmp_path / "a.csv", labels=["n", "b"]).read().labels["b"][row] == field
 
 
 @pytest.mark.parametrize(("name", "other"), [("a.csv", ";"), ("a.csv", r"\t"), ("a.tsv", ",")])
