@@ -15,11 +15,15 @@ import sys
 import types
 from pathlib import Path
 
-FUNCTIONS = ("mkdir", "open", "fsync", "close", "replace", "rename", "link", "unlink", "rmdir")
+FUNCTIONS = (
+    *("mkdir", "open", "fsync", "close", "chmod"),
+    *("replace", "rename", "link", "unlink", "rmdir"),
+)
 CALLS = (
     *("mkdir", "write", "pwrite64", "ftruncate", "fsync", "flock"),
-    *("link", "rename", "renameat2", "unlinkat", "rmdir"),
+    *("chmod", "link", "rename", "renameat2", "unlinkat", "rmdir"),
 )
+RIGHTS = 0o700  # of what will be replaced; no umask says so
 HERE = Path(__file__).parent
 
 
@@ -125,6 +129,7 @@ def prepared(folder, kind, overwrite, room, run=lambda work: work()):
     path = folder / name_of(kind)
     if overwrite:
         run(lambda: WRITERS[kind](room, path, b"one", False))
+        path.chmod(RIGHTS)
     return path
 
 
@@ -216,7 +221,7 @@ def refuse_call(monkeypatch, when, number):
                 return failing_write(self, data)
 
     monkeypatch.setattr(room, "_Output", Output)
-    for name in ("fsync", "replace", "rename", "link", "mkdir"):
+    for name in ("fsync", "chmod", "replace", "rename", "link", "mkdir"):
         monkeypatch.setattr(room.os, name, failing(name, getattr(os, name)))
     plain_open, failing_open = Path.open, failing("open", Path.open)
 

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from kill_points import killed_at_every_point, refuse_call
+from kill_points import RIGHTS, killed_at_every_point, refuse_call
 
 from heatsketch import atomic_file as room
 from heatsketch.atomic_file import atomic_file, atomic_folder, file_errors
@@ -102,6 +102,28 @@ def test_rights_are_those_of_the_umask(mask, tmp_path):
         os.umask(old)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o666 & ~mask
     assert stat.S_IMODE((tmp_path / "folder").stat().st_mode) == 0o777 & ~mask
+
+
+@each_kind
+@pytest.mark.parametrize("by_link", [False, True])
+@pytest.mark.parametrize("rights", [0o600, 0o700, 0o777, 0o664, 0o400, 0o200])
+def test_rights_are_those_of_what_is_replaced(kind, rights, by_link, tmp_path):
+    rights |= 0o700 if kind == "folder" else 0
+    put, get = KINDS[kind]
+    put(tmp_path / "out", b"one")
+    (tmp_path / "out").chmod(rights)
+    (tmp_path / "link").symlink_to(tmp_path / "out")
+    put(tmp_path / ("link" if by_link else "out"), b"two", overwrite=True)
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == rights
+    (tmp_path / "out").chmod(0o700)  # so that we may read it
+    assert get(tmp_path / "link") == b"two"
+
+
+def test_only_rights_are_kept_not_the_powers_of_a_program(tmp_path):
+    write(tmp_path / "out", b"one")
+    (tmp_path / "out").chmod(0o6755)
+    write(tmp_path / "out", b"two", overwrite=True)
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o755
 
 
 @each_kind
@@ -204,6 +226,7 @@ def test_every_call_may_be_refused(kind, number, tmp_path, monkeypatch):
     """The first, second, ... call to the system fails: typed, and the output old or new."""
     put, get = KINDS[kind]
     put(tmp_path / "out", b"one")
+    (tmp_path / "out").chmod(RIGHTS)
     for when in range(100):
         refused = refuse_call(monkeypatch, when, number)
         error = None
@@ -372,6 +395,8 @@ def test_killed_at_any_point_it_leaves_the_old_or_the_new(kind, overwrite, tmp_p
     n_points = 0
     for folder in killed_at_every_point(kind, overwrite, tmp_path):
         n_points += 1
+        if overwrite:
+            assert stat.S_IMODE((folder / "out").stat().st_mode) == RIGHTS
         if overwrite or (folder / "out").exists():
             assert get(folder / "out") in ((b"one" * 9, b"two" * 9) if overwrite else (b"two" * 9,))
         put(folder / "out", b"three", overwrite=True)

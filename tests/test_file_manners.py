@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from heatsketch.engines._dask._points import _from_file
 from heatsketch.exceptions import FileError, FileFormatError, HeatSketchError, OutputExistsError
 from heatsketch.files import (
     GRAPH_EXTENSIONS,
@@ -228,3 +229,37 @@ def test_a_full_disk_leaves_the_old_output_and_a_process_that_lives(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+# --- a folder of files, on a cluster ----------------------------------------------------------
+
+
+def write_parquet_files(folder):
+    """Write some that count, in an order that capitals decide, and some that do not."""
+    for number, name in enumerate(["a.parquet", "B.PARQUET", "_tmp.parquet", ".hidden.parquet"]):
+        with table_writer(folder / "one.parquet", ["x", "y"]) as writer:
+            writer.append(Block(np.full((2 + number, 2), float(number))))
+        (folder / "one.parquet").rename(folder / name)
+
+
+def test_a_cluster_reads_the_files_of_a_folder_that_one_machine_reads(tmp_path):
+    write_parquet_files(tmp_path)
+    wanted = open_table(tmp_path).read().X
+    assert wanted[:, 0].tolist() == [1, 1, 1, 0, 0]
+    points = _from_file(tmp_path)
+    assert points.chunks[0] == (3, 2)
+    np.testing.assert_array_equal(points.compute(scheduler="synchronous"), wanted)
+
+
+def test_a_folder_that_changes_while_it_is_opened_is_refused(tmp_path, monkeypatch):
+    write_parquet_files(tmp_path)
+
+    def then_write(path):
+        table = open_table(path)
+        if path == tmp_path:
+            (tmp_path / "_tmp.parquet").rename(tmp_path / "a.parquet")
+        return table
+
+    monkeypatch.setattr("heatsketch.engines._dask._points.open_table", then_write)
+    with pytest.raises(FileFormatError, match="it had 5 rows when it was opened, and has 7 now"):
+        _from_file(tmp_path)

@@ -232,9 +232,20 @@ def test_csv_of_others(tmp_path):
     np.testing.assert_array_equal(block.X, [[1, np.nan], [-2e3, np.nan]])
     with pytest.raises(FileFormatError, match=r"column 'name' does not hold numbers; carry it"):
         open_table(path)
-    (tmp_path / "late.csv").write_text("a,b\n" + "1,2\n" * 150 + "1,2x\n")
-    with pytest.raises(FileFormatError, match="row 150 of column 'b' is '2x', which is no number"):
-        open_table(tmp_path / "late.csv").read()
+
+
+@pytest.mark.parametrize("row", [0, 99, 100, 101, 150])
+@pytest.mark.parametrize("field", ["2x", "1_2", "1_2.5", "١٢", "+-nan"])
+@pytest.mark.parametrize("beside", ["1", ""])
+def test_no_number_is_none_in_every_row(tmp_path, row, field, beside):
+    """Not only in those that are looked at first, and beside a gap as well."""
+    lines = ["a_1,b,n", *["1,2,x_1"] * row, f"{beside},{field},x_2", "1,2,é"]
+    (tmp_path / "a.csv").write_text("\n".join(lines), encoding="utf-8")
+    told = rf"row {row} of column 'b' is '{re.escape(field)}', which is no number; correct it"
+    seen_first = r"column 'b' does not hold numbers; carry it along"
+    with pytest.raises(FileFormatError, match=rf"{told}|{seen_first}"):
+        open_table(tmp_path / "a.csv", labels=["n"]).read()
+    assert open_table(tmp_path / "a.csv", labels=["n", "b"]).read().labels["b"][row] == field
 
 
 @pytest.mark.parametrize(("name", "other"), [("a.csv", ";"), ("a.csv", r"\t"), ("a.tsv", ",")])
@@ -298,6 +309,62 @@ def test_parquet_of_others(tmp_path):
     assert open_table(tmp_path / "parts", columns=numbers, labels=["count"]).dtype == np.float64
     with pytest.raises(FileFormatError, match="row 1 has no id"):
         open_table(tmp_path / "parts", columns=numbers, ids="kind").read()
+
+
+MOMENT, LENGTH = "2020-01-02 03:04:05", "1 day, 0:00:05"
+NS = 1_577_934_245_000_000_000, 86_405_000_000_000
+CARRIED = {
+    "s": (pa.timestamp("s"), NS[0] // 10**9, MOMENT),
+    "ms": (pa.timestamp("ms"), NS[0] // 10**6 + 120, f"{MOMENT}.120000"),
+    "us": (pa.timestamp("us"), NS[0] // 10**3, MOMENT),
+    "ns": (pa.timestamp("ns"), NS[0], MOMENT),
+    "ns, finer": (pa.timestamp("ns"), NS[0] + 7, f"{MOMENT}.000000007"),
+    "ns, not so fine": (pa.timestamp("ns"), NS[0] + 1_000, f"{MOMENT}.000001"),
+    "before 1970": (pa.timestamp("ns"), -1, "1969-12-31 23:59:59.999999999"),
+    "zone": (pa.timestamp("ns", "Europe/Berlin"), NS[0], f"{MOMENT}+00:00"),
+    "zone, us": (pa.timestamp("us", "UTC"), NS[0] // 10**3, f"{MOMENT}+00:00"),
+    "length": (pa.duration("ns"), NS[1], LENGTH),
+    "length, finer": (pa.duration("ns"), NS[1] + 7, f"{LENGTH}.000000007"),
+    "length, us": (pa.duration("us"), NS[1] // 10**3, LENGTH),
+    "no length": (pa.duration("ns"), 0, "0:00:00"),
+    "backwards": (pa.duration("ns"), -1, "-1 day, 23:59:59.999999999"),
+    "time": (pa.time64("us"), 1, "00:00:00.000001"),
+    "day": (pa.date32(), 1, "1970-01-02"),
+    "decimal": (pa.decimal128(5, 2), Decimal("1.50"), "1.50"),
+    "float": (pa.float32(), 1.5, 1.5),
+    "int": (pa.int64(), 3, 3.0),
+    "bytes": (pa.binary(), b"a", "a"),
+}
+
+
+@pytest.mark.parametrize("name", CARRIED)
+def test_a_value_reads_alike_in_every_block(tmp_path, name):
+    """Whether another one near it is missing or not."""
+    kind, value, wanted = CARRIED[name]
+    column = pa.array([value, value, value, None], kind)
+    pq.write_table(pa.table({"x": np.zeros(4), "label": column}), tmp_path / "a.parquet")
+    table = open_table(tmp_path / "a.parquet", labels=["label"], columns=["x"])
+    blocks = [block.labels["label"].tolist() for block in table.blocks(2)]
+    assert [*blocks[0], blocks[1][0]] == [wanted] * 3
+    assert blocks[1][1] is None or np.isnan(blocks[1][1])
+
+
+def test_moments_of_numpy_read_as_those_of_arrow(tmp_path):
+    names = [name for name in CARRIED if name[0] in "smunlb" and name != "bytes"]
+    columns = {name: pa.array([CARRIED[name][1], None], CARRIED[name][0]) for name in names}
+    arrays = {name: column.to_numpy(zero_copy_only=False) for name, column in columns.items()}
+    np.savez(tmp_path / "a.npz", X=np.zeros((2, 1)), **arrays)
+    labels = open_table(tmp_path / "a.npz", key="X", labels=names).read().labels
+    for name in names:
+        assert labels[name].tolist() == [CARRIED[name][2], None]
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.timestamp("ns"), pa.string()])
+def test_a_row_without_an_id_is_refused(tmp_path, kind):
+    column = pa.array([1, 2, None]).cast(kind)
+    pq.write_table(pa.table({"x": np.zeros(3), "id": column}), tmp_path / "a.parquet")
+    with pytest.raises(FileFormatError, match="row 2 has no id; fill it in"):
+        open_table(tmp_path / "a.parquet", ids="id").read()
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])

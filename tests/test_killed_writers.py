@@ -2,10 +2,12 @@
 
 import errno
 import os
+import stat
 
 import pytest
 from kill_points import (
     NUMBERS,
+    RIGHTS,
     TABLES,
     by_strace,
     killed_at_every_point,
@@ -38,6 +40,7 @@ def test_killed_at_any_point_a_table_is_the_old_or_the_new(extension, tmp_path):
         path = folder / name_of(extension)
         n_points += 1
         found.add(number_in(path))
+        assert stat.S_IMODE(path.stat().st_mode) == RIGHTS
         assert found <= {NUMBERS[b"one"], NUMBERS[b"two"]}
         write_table(None, path, b"three", True)
         assert number_in(path) == NUMBERS[b"three"]
@@ -51,6 +54,7 @@ def test_killed_at_any_point_a_table_is_the_old_or_the_new(extension, tmp_path):
 def test_refused_at_any_call_a_table_is_the_old_one(extension, number, tmp_path, monkeypatch):
     path = tmp_path / name_of(extension)
     write_table(None, path, b"one", False)
+    path.chmod(RIGHTS)
     for when in range(200):
         refused = refuse_call(monkeypatch, when, number)
         error = None

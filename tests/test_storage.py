@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 import heatsketch
 from heatsketch import DiffusionMap, HeatSketch, LocalEngine, NearIsometry, load, model_info
 from heatsketch.exceptions import NotStorableError, TrainingDataError
-from heatsketch.model_file import FORMAT_VERSION
+from heatsketch.model_file import FORMAT_VERSION, read_model_file, write_model_file
 from heatsketch.random_block import STREAM_VERSION
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -103,6 +103,11 @@ def test_without_training_data_there_are_distances_but_nothing_diffuses(name, tm
         return
     assert (tmp_path / "a").stat().st_size < 0.7 * (tmp_path / "whole").stat().st_size
     assert_same(again.embedding_, model.embedding_)
+    # Nothing else has a number for every point: no distance to a neighbour, and no density.
+    arrays = model_info(tmp_path / "a")["arrays"]
+    of_points = {name for name, array in arrays.items() if len(X) in array["shape"]}
+    assert of_points <= {"embedding_", "order_", "row_ids_"}
+    assert np.ndim(again.epsilon_) == 0 and not hasattr(again, "scaling_")
     calls = [lambda: again.transform(new)]
     if isinstance(model, HeatSketch):
         assert_same(again.diffusion_distances([[0, 1]]), model.diffusion_distances([[0, 1]]))
@@ -125,6 +130,24 @@ def test_without_training_data_there_are_distances_but_nothing_diffuses(name, tm
     again.save(tmp_path / "b", training_data=False)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert_same(clone(again).fit(SHAPES[CASES[name][1]](X)).embedding_, model.embedding_)
+
+
+@pytest.mark.parametrize("name", ["plain", "neighbors", "affinities", "map"])
+def test_a_bare_file_that_tells_more_loads_as_if_it_did_not(name, tmp_path):
+    """Earlier ones held the scales of epsilon="local", and the normalization."""
+    model, _ = fitted(name)
+    model.save(tmp_path / "old")
+    about, arrays = read_model_file(tmp_path / "old")
+    gone = ("before_last_", "neighbors_", "heat_operator_")
+    about["training_data"] = False
+    about["attributes"] = [part for part in about["attributes"] if part not in gone]
+    del about["sha256"]
+    write_model_file(tmp_path / "old", about, arrays, overwrite=True)
+    model.save(tmp_path / "new", training_data=False)
+    old, new = load(tmp_path / "old"), load(tmp_path / "new")
+    assert vars(old).keys() == vars(new).keys()
+    old.save(tmp_path / "again", training_data=False)
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "new").read_bytes()
 
 
 # --- what cannot be stored ---------------------------------------------------------------------

@@ -63,7 +63,8 @@ AT_FDCWD = -100
 def atomic_file(path: Any, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
     """Open a binary file that appears under its name when it is complete, or never.
 
-    Links are followed, and the rights are those that the umask says, as with :func:`open`.
+    Links are followed; the rights are those of the file that is replaced, or else those that the
+    umask says, as with :func:`open`.
 
     Parameters
     ----------
@@ -102,6 +103,7 @@ def atomic_file(path: Any, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
         with file_errors(path):
             _sync(part)
             if overwrite:
+                _keep_rights(part, target)
                 os.replace(part, target)
             else:
                 _move_to_free_name(part, target)
@@ -137,9 +139,9 @@ def atomic_folder(path: Any, *, overwrite: bool = False) -> Iterator[Path]:
     """Make a folder that appears under its name when all in it is complete, or never.
 
     With ``overwrite`` the two folders change places in one step, and then the old one is deleted
-    with all that is in it: make sure that it is one of yours. Only Linux has that step; elsewhere
-    the old one is moved away and the new one moved in, and if the process is killed between the
-    two, the next writer to the same path brings the old one back.
+    with all that is in it: make sure that it is one of yours. Its rights stay. Only Linux has that
+    step; elsewhere the old one is moved away and the new one moved in, and if the process is killed
+    between the two, the next writer to the same path brings the old one back.
 
     Parameters
     ----------
@@ -176,6 +178,8 @@ def atomic_folder(path: Any, *, overwrite: bool = False) -> Iterator[Path]:
                 for name in [*files, "."]:
                     _sync(Path(folder, name))
             if overwrite and target.exists():
+                # What its owner may not write to, nobody could remove again.
+                _keep_rights(part, target, at_least=stat.S_IRWXU)
                 _exchange(part, target)
             else:
                 # Onto a folder this succeeds only if that one is empty.
@@ -362,6 +366,17 @@ def _move_to_free_name(part: Path, target: Path) -> None:
                 "it, too; pass overwrite=True, or use another disk."
             )
             raise OutputError(error.errno, message, str(target)) from error
+
+
+def _keep_rights(part: Path, target: Path, at_least: int = 0) -> None:
+    """Let nobody in whom the output that is replaced kept out."""
+    if os.name == "nt":  # which knows but one right, and refuses to replace what may not be written
+        return
+    with suppress(FileNotFoundError):
+        old, new = (stat.S_IMODE(os.stat(place).st_mode) for place in (target, part))
+        rights = new & ~0o777 | old & 0o777 | at_least
+        if rights != new:
+            os.chmod(part, rights)
 
 
 def _exchange(part: Path, target: Path) -> None:

@@ -103,13 +103,15 @@ class HeatSketch(HeatEmbedding):
     heat_trace_ : HeatTrace
         The curve that the power was read from, if it was "auto".
     epsilon_ : float, array of shape (n_samples,) or None
-        Bandwidth used; the scales ``sigma`` if it was "local"; None for precomputed affinities.
+        Bandwidth used; the scales ``sigma`` if it was "local"; None for precomputed affinities,
+        and for scales in a model that was saved without its training data.
     epsilon_estimate_ : EpsilonEstimate
         What it was read from, if it was "auto".
     heat_operator_ : HeatOperator
         ``A``; None in a model that was saved without its training data.
     scaling_ : Scaling
-        Its normalization, with the number of sweeps and the residual.
+        Its normalization, with the number of sweeps and the residual; like ``before_last_`` and
+        ``neighbors_``, no part of a model that was saved without its training data.
     before_last_ : array of shape (n_samples, n_components)
         ``A**(p - 1) G`` without the stationary direction: what :meth:`transform` multiplies.
     stationary_coefficients_ : array of shape (n_components,)

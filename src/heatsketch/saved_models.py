@@ -193,7 +193,8 @@ PARTS: dict[str, dict[str, Part]] = {
         "history_": Array("h", "float", finite=False),
     },
 }
-TRAINING_DATA = ("before_last_", "neighbors_", "heat_operator_")
+# What tells about single points, and nobody needs who has their embedding.
+TRAINING_DATA = ("before_last_", "neighbors_", "heat_operator_", "scaling_")
 LARGEST_POWER = 2**53  # beyond it floats are not whole, and growing would never end
 # Attributes that only some fits have; neighbors_ is what precomputed affinities have not.
 OPTIONAL = {"feature_names_in_", "epsilon_estimate_", "heat_trace_", "neighbors_"}
@@ -217,8 +218,10 @@ class SaveMixin:
             Whether a file of that name may be replaced.
         training_data : bool, default=True
             Whether training points and heat operator come along. Without them the file is
-            smaller and tells nothing about the points but their embedding; distances and drift
-            work, :meth:`transform` and all that diffuses further do not.
+            smaller, and all it tells of a point is its embedding, its id and its place in
+            ``order_``, where near ones may stand together; of all points together there are
+            numbers and curves, as ``epsilon_estimate_``. Distances and drift work,
+            :meth:`transform` and all that diffuses further do not.
 
         Raises
         ------
@@ -240,7 +243,7 @@ class SaveMixin:
         parameters = {name: _plain(name, value) for name, value in self.get_params().items()}  # type: ignore[attr-defined]
         kept = Kept()
         for name in present:
-            parts[name].put(kept, name, getattr(self, name))
+            parts[name].put(kept, name, _told(name, getattr(self, name), training_data))
         about = {
             "class": type(self).__name__,
             "parameters": parameters,
@@ -252,6 +255,11 @@ class SaveMixin:
             "values": kept.values,
         }
         write_model_file(path, about, kept.arrays, overwrite=overwrite)
+
+
+def _told(name: str, value: Any, training_data: bool) -> Any:
+    """Return a part, unless it is the scales of points: how far each is from its neighbours."""
+    return None if name == "epsilon_" and _is_array(value) and not training_data else value
 
 
 def _refuse_lazy(model: Any) -> None:
@@ -368,7 +376,7 @@ def _set_parts(model: Any, about: Mapping[str, Any], kept: Kept) -> None:
     left_out = set() if training_data else set(TRAINING_DATA)
     for name, part in parts.items():
         if name in present and name not in left_out:
-            setattr(model, name, part.get(kept, name))
+            setattr(model, name, _told(name, part.get(kept, name), training_data))
         elif name not in OPTIONAL | left_out:
             raise Refused(f"there is no {name}")
     if not training_data and "heat_operator_" in parts:
@@ -385,10 +393,11 @@ def _check_fit(model: Any, kept: Kept) -> None:
     if "precomputed" in (model.metric, model.affinity) and letters["d"] != letters["n"]:
         # Rows of such a width are multiplied by columns of n numbers.
         raise Refused(f"there are {letters['n']} points, with affinities to {letters['d']}")
-    gaussian = model.affinity == "gaussian"
-    if (gaussian and model.epsilon == "local") != isinstance(model.epsilon_, np.ndarray):
+    gaussian, local = model.affinity == "gaussian", model.epsilon == "local"
+    has_epsilon = gaussian and not (local and model.heat_operator_ is None)
+    if (has_epsilon and local) != isinstance(model.epsilon_, np.ndarray):
         raise Refused(f"epsilon={model.epsilon!r}, with epsilon_={model.epsilon_!r}")
-    if gaussian != (model.epsilon_ is not None and bool(np.all(model.epsilon_ > 0))):
+    if has_epsilon != (model.epsilon_ is not None and bool(np.all(model.epsilon_ > 0))):
         raise Refused(f"epsilon={model.epsilon!r}, with epsilon_={model.epsilon_!r}")
     if not 1 <= getattr(model, "power_", 1) <= LARGEST_POWER:
         raise Refused(f"power_={model.power_!r}")

@@ -25,6 +25,8 @@ __all__ = [
 ]
 
 NUMBERS = "biuf"  # kinds of dtype: bool, int, uint, float
+# Units that Python does not know, and of which numpy makes bare integers: digits after its own six.
+FINER = {"ns": 3, "ps": 6, "fs": 9, "as": 12}
 FEW = 8  # names that go into a message
 LOOKED_AT = 10_000  # names that may be meant: comparing a million takes a minute
 
@@ -164,8 +166,28 @@ def carried(values: Any) -> np.ndarray:
     if kind == "f":
         return array.astype(np.float64)
     text = np.empty(len(array), dtype=object)
-    text[:] = [_text(value) for value in array.tolist()]
+    text[:] = _times(array) if kind in "Mm" else [_text(value) for value in array.tolist()]
     return text
+
+
+def _times(array: np.ndarray) -> list[str | None]:
+    """Return moments or durations as Python writes them, with their finer digits after it."""
+    unit = np.datetime_data(array.dtype)[0]
+    if unit not in FINER:
+        return [_text(value) for value in array.tolist()]
+    whole = array.astype(f"{array.dtype.kind}8[us]")
+    rests = (array - whole).astype(f"m8[{unit}]").tolist()
+    return [
+        _with_finer(text, rest, FINER[unit])
+        for text, rest in zip(_times(whole), rests, strict=True)
+    ]
+
+
+def _with_finer(text: Any, rest: int | None, n_digits: int) -> str | None:
+    if not rest:  # or None, as the text is, of a value that is missing
+        return text
+    six = "" if "." in text else ".000000"
+    return f"{text}{six}{rest:0{n_digits}}"
 
 
 def _text(value: Any) -> str | None:

@@ -25,9 +25,9 @@ from heatsketch.files._columns import Wanted, choose_columns, numbered_names
 from heatsketch.files._output import Columns
 from heatsketch.files._table import Block, Table
 
-__all__ = ["open_csv", "text_lines", "write_csv"]
+__all__ = ["open_csv", "plain", "text_lines", "write_csv"]
 
-# As float() takes them, but for the underscores of Python's sources: 1_2 is an id, not twelve.
+# As float() takes them, but for what :func:`plain` refuses.
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 NO_NUMBER = {"", "nan", "inf", "infinity", "na", "null"}
 LONGEST_LINE = 2**24  # characters; a packed file may hold one that fills memory
@@ -110,6 +110,17 @@ def _refuse_other_separator(path: Path, name: str) -> None:
 
 def _may_be_number(field: str) -> bool:
     return bool(NUMBER.fullmatch(field)) or field.strip().lstrip("+-").lower() in NO_NUMBER
+
+
+def plain(text: str) -> str:
+    """Return text of numbers, unless ``float`` and ``int`` take more for a number than we do.
+
+    They take the underscores of Python's sources, and digits of all scripts: ``1_2`` is an id, and
+    not twelve.
+    """
+    if "_" in text or not text.isascii():
+        raise ValueError(f"{text[:60]!r} is no number")
+    return text
 
 
 def _check_length(path: Path, row: list[str], names: tuple[str, ...], line: int) -> None:
@@ -207,6 +218,8 @@ class CsvTable(Table):
         if features != list(range(len(self.all_names))):
             some = [[row[position] for position in features] for row in some]
         try:
+            for row in some:
+                plain("".join(row))  # all fields at once, which takes no time beside what follows
             return np.array(some, dtype=np.float64)
         except ValueError:
             # One by one, with a place for whatever is no number.
@@ -221,7 +234,7 @@ class CsvTable(Table):
         if field.strip().lower() in ("", "na", "null"):
             return float("nan")
         try:
-            return float(field)
+            return float(plain(field))
         except ValueError as error:
             raise FileFormatError(
                 self.path,

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch.exceptions import FileFormatError
-from heatsketch.files._csv import text_lines
+from heatsketch.files._csv import plain, text_lines
 
 __all__ = ["Graph", "read_edge_list", "read_matrix_market"]
 
@@ -106,7 +106,7 @@ def _claims(path: Path, lines: Iterator[str]) -> _Claims:
             path, f"it is {layout}, {field} and {symmetry}", "write real numbers, symmetric or not"
         )
     sizes = next((line for line in lines if line.strip() and not line.startswith("%")), "")
-    n_rows, n_columns, *rest = (int(number) for number in sizes.split())
+    n_rows, n_columns, *rest = (int(number) for number in plain(sizes).split())
     if n_rows != n_columns:
         raise FileFormatError(
             path,
@@ -132,6 +132,7 @@ def _numbers(path: Path, lines: Iterator[str], n_fields: int) -> np.ndarray:
     while some := list(islice(lines, LINES_AT_ONCE)):
         rows = [line.split() for line in some if line.strip() and not line.startswith("%")]
         for fields in rows:
+            plain("".join(fields))
             if len(fields) != n_fields:
                 raise FileFormatError(
                     path,
@@ -189,7 +190,7 @@ def read_edge_list(path: Path) -> Graph:
 
 def _weight(path: Path, number: int, fields: list[str]) -> float:
     try:
-        return float(fields[2]) if len(fields) == 3 else 1.0
+        return float(plain(fields[2])) if len(fields) == 3 else 1.0
     except ValueError as error:
         raise FileFormatError(
             path, f"line {number}: weight {fields[2][:60]!r} is no number", "correct it"

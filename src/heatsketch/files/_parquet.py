@@ -181,9 +181,11 @@ def _carried(column: Any, may_have_gaps: bool = False) -> np.ndarray:
         column = column.dictionary_decode()
     if may_have_gaps and (types.is_integer(column.type) or types.is_boolean(column.type)):
         return column.cast("double", safe=False).to_numpy(zero_copy_only=False)
-    if column.null_count:
-        return carried(np.array([None, *column.to_pylist()], dtype=object)[1:])
-    return carried(column.to_numpy(zero_copy_only=False))
+    values = carried(column.to_numpy(zero_copy_only=False))
+    if types.is_timestamp(column.type) and column.type.tz is not None:
+        # Arrow keeps moments of all zones as those of UTC, and numpy knows no zone.
+        values[:] = [None if text is None else f"{text}+00:00" for text in values]
+    return values
 
 
 @contextmanager

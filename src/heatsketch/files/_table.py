@@ -155,8 +155,11 @@ class Table(ABC):
         """Whether blocks have ids, and the names of their labels."""
 
     def _check_ids(self, ids: Any, stop: int) -> None:
-        if ids is not None and ids.dtype.kind == "O" and None in ids:
-            row = stop - len(ids) + ids.tolist().index(None)
+        if ids is None or ids.dtype.kind not in "Of":
+            return
+        missing = [value is None or value != value for value in ids.tolist()]
+        if True in missing:
+            row = stop - len(ids) + missing.index(True)
             raise FileFormatError(
                 self.path, f"row {row} has no id", "fill it in, or use another column for ids="
             )

@@ -13,8 +13,9 @@ from scipy import sparse
 
 from heatsketch.engines._dask._cluster import Cluster, delayed, lazy_array
 from heatsketch.engines._dask._storage import read_block, write_block
-from heatsketch.exceptions import HeatSketchError
+from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.files import open_table
+from heatsketch.files._parquet import ParquetTable
 from heatsketch.files._zarr import ZarrTable
 from heatsketch.row_blocks import CHUNK_BYTES
 
@@ -64,8 +65,14 @@ def _from_file(path: Path) -> Any:
         array = table.array
         rows = _rows(array.shape[1], array.dtype, (array.shards or array.chunks)[0])
         return da.from_array(array, chunks=(rows, -1)).astype(table.dtype)
-    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    files = table.files if isinstance(table, ParquetTable) else (path,)
     sizes = [open_table(file).n_rows for file in files]
+    if sum(sizes) != table.n_rows:
+        raise FileFormatError(
+            path,
+            f"it had {table.n_rows} rows when it was opened, and has {sum(sizes)} now",
+            "let nobody write to it while it is read",
+        )
     name = f"file-{tokenize(str(path), [file.stat().st_mtime_ns for file in files])}"
     tasks = {(name, i, 0): (_read_file, file, table.dtype) for i, file in enumerate(files)}
     return lazy_array(name, tasks, [], (tuple(sizes), (len(table.names),)), table.dtype)
