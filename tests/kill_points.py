@@ -104,6 +104,7 @@ def kill_self_at(room, point):
         setattr(os, name, deadly(getattr(os, name)))
     room._renameat2 = deadly(room._renameat2)
     room._Output.write = deadly(io.FileIO.write)
+    room._Output.truncate = deadly(io.FileIO.truncate)
 
 
 def fork_at_every_point(write, room, folder_of):
@@ -213,12 +214,12 @@ def refuse_call(monkeypatch, when, number):
 
         return call
 
-    failing_write = failing("write", io.FileIO.write)
+    class Failing(io.FileIO):
+        write = failing("write", io.FileIO.write)
+        truncate = failing("truncate", io.FileIO.truncate)
 
-    class Output(room._Output):
-        def write(self, data, /):
-            with room.file_errors(self._path):
-                return failing_write(self, data)
+    class Output(room._Output, Failing):
+        """What is refused below it."""
 
     monkeypatch.setattr(room, "_Output", Output)
     for name in ("fsync", "chmod", "replace", "rename", "link", "mkdir"):

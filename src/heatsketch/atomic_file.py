@@ -240,6 +240,10 @@ class _Output(io.FileIO):
         with file_errors(self._path):
             return super().write(data)
 
+    def truncate(self, size: int | None = None, /) -> int:
+        with file_errors(self._path):
+            return super().truncate(size)
+
 
 # --- the hidden folder ------------------------------------------------------------------------
 
