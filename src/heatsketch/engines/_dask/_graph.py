@@ -27,6 +27,7 @@ from heatsketch.neighbor_lists import (
     index_dtype,
     reversed_rows,
     search_lists,
+    search_within,
     sort_rows,
     squared_radii,
     union_of,
@@ -189,14 +190,8 @@ class BlockNeighbors:
             probing = np.flatnonzero(looked_into[probes].any(axis=1))
             if not len(probing):
                 continue
-            found = search_lists(
-                lists.part("points", b)[probing],
-                probes[probing],
-                new[order],
-                starts,
-                len(new),
-                limits=lists.part("radii", b)[probing],
-            )
+            points, radii = (lists.part(part, b)[probing] for part in ("points", "radii"))
+            found = search_within(points, probes[probing], new[order], starts, radii)
             targets.append(order[found.ids])
             finders = np.repeat(probing + lists.starts[b], np.diff(found.indptr))
             sources.append(finders.astype(dtype))
