@@ -8,7 +8,11 @@ from registry import SEEDS, circle, cloud
 
 from heatsketch import HeatSketch, LocalEngine, neighbor_graph
 from heatsketch.engines._probes import FEWEST, MOST, choose_probes
-from heatsketch.exceptions import DegenerateKernelError, DisconnectedGraphWarning
+from heatsketch.exceptions import (
+    DegenerateKernelError,
+    DisconnectedGraphWarning,
+    HeatSketchError,
+)
 from heatsketch.graph import find_neighbors, squared_distances
 from heatsketch.neighbor_lists import (
     Found,
@@ -20,6 +24,7 @@ from heatsketch.neighbor_lists import (
     grown_levels,
     joined_level,
     places_of_sample,
+    search_lists,
     search_within,
     sort_rows,
 )
@@ -92,6 +97,27 @@ def test_what_is_within_a_limit_is_found(seed, most):
     assert len(found.ids) == wanted.sum()
     assert wanted[finders, found.ids].all()
     assert len(set(zip(finders, found.ids, strict=True))) == len(found.ids)
+
+
+def test_points_beyond_two_billion_have_their_numbers():
+    """As many as int32 cannot count, all in one place in memory; the last list has ten of them."""
+    points = np.broadcast_to(np.zeros((1, 2)), (2**31 + 10, 2))
+    starts, probes = np.array([0, 2**31, 2**31 + 10]), np.ones((1, 1), np.int32)
+    wanted = np.arange(2**31, 2**31 + 10)
+    found = search_lists(np.ones((1, 2)), probes, points, starts, 1)
+    np.testing.assert_array_equal(found.ids, wanted)
+    found = search_within(np.ones((1, 2)), probes, points, starts, np.array([2.0]))
+    np.testing.assert_array_equal(np.sort(found.ids), wanted)
+
+
+@pytest.mark.parametrize("wrong", ["queries", "probes", "limits"])
+def test_shapes_that_do_not_fit_are_refused(wrong):
+    parts = {"queries": np.zeros((3, 2)), "probes": np.zeros((3, 1), int), "limits": np.ones(3)}
+    parts[wrong] = parts[wrong][:2] if wrong != "queries" else np.zeros((3, 4))
+    with pytest.raises(HeatSketchError, match=r"shape.*\d,.*; pass"):
+        search_within(
+            parts["queries"], parts["probes"], cloud(9, 2), np.array([0, 9]), parts["limits"]
+        )
 
 
 @pytest.mark.parametrize("seed", SEEDS)

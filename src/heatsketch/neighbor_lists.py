@@ -26,7 +26,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from heatsketch.exceptions import DegenerateKernelError
+from heatsketch.exceptions import DegenerateKernelError, HeatSketchError
+from heatsketch.metrics import refuse_other_width
 from heatsketch.threads import in_threads
 
 __all__ = [
@@ -166,8 +167,9 @@ class NeighborLists:
         found = search_within(
             self.points[probing], self.probes[probing], X_new[order], starts, radii[probing]
         )
-        back = reversed_rows(found._replace(ids=order.astype(np.int32)[found.ids]), len(X_new))
-        return back._replace(ids=probing.astype(np.int32)[back.ids])
+        order = order.astype(index_dtype(len(X_new), 0))
+        back = reversed_rows(found._replace(ids=order[found.ids]), len(X_new))
+        return back._replace(ids=probing.astype(index_dtype(len(self.points), 0))[back.ids])
 
 
 # --- the tree -------------------------------------------------------------------------------
@@ -349,10 +351,12 @@ def _nearest(
 ) -> tuple[np.ndarray, ...]:
     from heatsketch.compiled import neighbors  # numba is loaded when first needed
 
+    _refuse_other_shapes(points, queries, probes)
     room = min(n_nearest, 32) + 8
     while True:
         squares = np.empty((len(queries), room), points.dtype)
-        ids, counts = np.empty(squares.shape, np.int32), np.empty(len(queries), np.int64)
+        ids = np.empty(squares.shape, index_dtype(len(points), 0))
+        counts = np.empty(len(queries), np.int64)
         full = neighbors.nearest(queries, probes, points, starts, n_nearest, squares, ids, counts)
         if full < 0:
             return squares, ids, counts
@@ -371,14 +375,24 @@ def _within(
     """Return who finds whom at which squared distance, in no order."""
     from heatsketch.compiled import neighbors
 
+    _refuse_other_shapes(points, queries, probes, limits)
     n_found = 64 * len(queries)
     while True:
         room = n_found
-        finders, ids = np.empty(room, np.int32), np.empty(room, np.int32)
+        finders, ids = np.empty(room, np.int32), np.empty(room, index_dtype(len(points), 0))
         squares = np.empty(room, points.dtype)
         n_found = neighbors.within(queries, probes, points, starts, limits, finders, ids, squares)
         if n_found <= room:
             return finders[:n_found], ids[:n_found], squares[:n_found]
+
+
+def _refuse_other_shapes(points: np.ndarray, queries: np.ndarray, *others: np.ndarray) -> None:
+    refuse_other_width(queries, points)
+    if any(len(rows) != len(queries) for rows in others):
+        raise HeatSketchError(
+            f"probes, and limits if given, of shapes {[rows.shape for rows in others]} must have a "
+            f"row for each of the {len(queries)} queries; pass those of the same points."
+        )
 
 
 def _refuse_copies(point: np.ndarray, squares: np.ndarray) -> None:
@@ -419,7 +433,8 @@ def reversed_rows(found: Found, n_columns: int) -> Found:
     """Return who finds each of so many points, sorted."""
     from heatsketch.compiled import neighbors
 
-    return Found(*neighbors.reverse(*found, n_columns))
+    dtype = index_dtype(len(found.indptr) - 1, 0)
+    return Found(*neighbors.reverse(*found, n_columns, dtype(0)))
 
 
 def union_of(one: Found, other: Found, n_columns: int) -> sparse.csr_array:

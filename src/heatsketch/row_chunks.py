@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from heatsketch.exceptions import HeatSketchError
 from heatsketch.threads import in_threads
 
 __all__ = ["by_chunks", "is_compiled", "multiply_vector"]
@@ -51,6 +52,11 @@ def multiply_vector(K: Any, vector: Any) -> Any:
         return np.concatenate([piece.astype(vector.dtype) @ vector for piece in pieces])
     if not (is_compiled(K) and isinstance(vector, np.ndarray)):
         return K @ vector
+    if vector.shape != K.shape[1:]:
+        raise HeatSketchError(
+            f"vector of shape {vector.shape} must have an entry for each of the {K.shape[1]} "
+            f"columns of K, whose shape is {K.shape}; pass one of that length."
+        )
     from heatsketch.compiled import products
 
     out = np.empty(K.shape[0])

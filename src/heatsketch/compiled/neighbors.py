@@ -311,15 +311,15 @@ def sort_rows(indptr, ids, squares, first, last):
 
 
 @compile_loop
-def reverse(indptr, ids, squares, n_columns):
-    """Return the transpose; its rows come out sorted."""
+def reverse(indptr, ids, squares, n_columns, zero):
+    """Return the transpose; its rows come out sorted, and their ids of the type of ``zero``."""
     ends = np.zeros(n_columns + 1, indptr.dtype)
     for point in ids:
         ends[point + 1] += 1
     for j in range(n_columns):
         ends[j + 1] += ends[j]
     filled = ends[:-1].copy()
-    back_ids, back_squares = np.empty_like(ids), np.empty_like(squares)
+    back_ids, back_squares = np.full(len(ids), zero), np.empty_like(squares)
     for i in range(len(indptr) - 1):
         for e in range(indptr[i], indptr[i + 1]):
             place = filled[ids[e]]

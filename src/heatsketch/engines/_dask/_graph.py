@@ -81,7 +81,7 @@ def _search(b: int, lists: BlockLists, n_neighbors: int) -> None:
     sort_rows(found)
     back = reversed_rows(found, len(points))
     dtype = index_dtype(lists.starts[-1], 0)
-    sources = (back.ids + lists.starts[b]).astype(dtype)
+    sources = back.ids.astype(dtype) + dtype(lists.starts[b])  # the sum may be beyond int32
     for part, array in (
         ("radii", radii),
         ("found-indptr", found.indptr),
