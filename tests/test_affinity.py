@@ -16,6 +16,7 @@ from heatsketch.affinity import (
 from heatsketch.compiled.products import CHUNK
 from heatsketch.distance_tiles import DistanceTiles
 from heatsketch.exceptions import HeatSketchError
+from heatsketch.row_chunks import multiply_vector
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
@@ -174,3 +175,16 @@ def test_tiles_are_scaled_like_the_matrix(dtype):
     np.testing.assert_allclose(
         scaled.tile(slice(None)), locally_scaled(d2, scales, scales), rtol=1e-5
     )
+
+
+def test_scales_that_are_too_few_are_refused():
+    d2 = neighbor_graph(cloud(30), n_neighbors=9)
+    scales = local_scales(d2)
+    with pytest.raises(HeatSketchError, match=r"30 and 3 scales for d2 of shape \(30, 30\); pass"):
+        locally_scaled(d2, scales, scales[:3])
+
+
+def test_a_vector_that_is_too_short_is_refused():
+    K = neighbor_graph(cloud(30), n_neighbors=9)
+    with pytest.raises(HeatSketchError, match=r"shape \(3,\) must .* 30 columns .*; pass"):
+        multiply_vector(K, np.ones(3))

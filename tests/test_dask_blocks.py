@@ -21,6 +21,9 @@ from heatsketch import (
     sketch_path,
     symmetric_scaling,
 )
+from heatsketch.engines._dask import _graph
+from heatsketch.engines._dask._lists import BlockLists
+from heatsketch.engines._dask._storage import Storage, read_block, write_block
 from heatsketch.heat_operator import heat_rows
 
 SCALINGS = {
@@ -117,3 +120,19 @@ def test_distances_of_a_dask_embedding_are_the_distances():
         strict=True,
     ):
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("start", [2**31 - 3, 2**31 + 5])
+def test_a_block_beyond_two_billion_rows_has_their_numbers(tmp_path, start):
+    """The block before is so long, and never looked at."""
+    lists = BlockLists(Storage(tmp_path, "test"), "lists", 0, (0, start, start + 6))
+    points = np.arange(6.0)[:, np.newaxis]
+    parts = {"points": points, "probes": np.zeros((6, 1), np.int32)}
+    for part, array in parts.items():
+        write_block(array, lists.storage.block(f"lists-{part}", 1))
+    write_block(points[:0], lists.storage.block("lists-points", 0))
+    write_block(np.array([start, start + 6]), lists.storage.file("lists", "starts.npy"))
+    _graph._search(1, lists, 2)
+    for part in ("found-ids", "back-ids"):
+        ids = read_block(lists.storage.block(f"lists-{part}", 1))
+        np.testing.assert_array_equal(np.unique(ids), np.arange(start, start + 6))

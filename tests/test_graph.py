@@ -1,6 +1,7 @@
 """Who is near whom."""
 
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from sklearn.metrics import pairwise_distances
 
 from heatsketch import LocalEngine, gaussian_affinity, neighbor_graph
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.graph import METRICS, count_components, find_neighbors
+from heatsketch.graph import METRICS, _stack, count_components, find_neighbors, squared_distances
 from heatsketch.neighbor_lists import index_dtype
 from heatsketch.testing import check_engine
 
@@ -124,3 +125,37 @@ def test_links_below_rounding_do_not_count():
 )
 def test_indices_widen_before_they_overflow(columns, stored, dtype):
     assert index_dtype(columns, stored) is dtype
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("shapes", [((2, 2), (3, 4)), ((5, 64), (600, 4))])
+def test_points_of_another_space_are_refused(metric, form, shapes):
+    X_new, X = (form(np.ones(shape)) for shape in shapes)
+    with pytest.raises(HeatSketchError, match=r"X_new of shape \(.*X of shape \(.*; pass"):
+        squared_distances(X_new, X, metric=metric)
+
+
+def test_new_points_of_another_space_are_refused():
+    neighbors, _ = find_neighbors(cloud(50, 4), n_neighbors=5)
+    with pytest.raises(HeatSketchError, match=r"\(3, 2\) and X of shape \(.*, 4\).*; pass"):
+        neighbors.distances_to(cloud(3, 2))
+
+
+def test_pieces_of_a_matrix_that_is_not_square_are_refused():
+    with pytest.raises(HeatSketchError, match=r"K of shape \(2, 5\) must be square; pass"):
+        count_components(sparse.csr_array(np.ones((2, 5))))
+
+
+def test_stacked_blocks_may_hold_more_than_int32_counts(monkeypatch):
+    """What is stored is pretended; the sums of its numbers are not."""
+    one = SimpleNamespace(
+        nnz=2**31 - 1,
+        shape=(1, 4),
+        indptr=np.array([0, 2**31 - 1], np.int32),
+        indices=np.zeros(0, np.int32),
+        data=np.zeros(0),
+    )
+    monkeypatch.setattr(sparse, "csr_array", lambda arrays, shape: arrays)
+    indptr = _stack([one, one, one])[2]
+    np.testing.assert_array_equal(indptr, (2**31 - 1) * np.arange(4))

@@ -281,7 +281,7 @@ def test_a_block_of_other_rows_is_refused_before_a_loop_reads_beyond_it(verb, n_
 
 def test_a_scaling_of_other_points_is_refused():
     few, many = (affinity(cloud(n), 2.0, 8) for n in (40, 60))
-    with pytest.raises(HeatSketchError, match="60 rows are wanted"):
+    with pytest.raises(HeatSketchError, match="each of the 60 columns"):
         heat_operator(many, symmetric_scaling(few))
-    with pytest.raises(HeatSketchError, match="40 rows are wanted"):
+    with pytest.raises(HeatSketchError, match="each of the 40 columns"):
         SCALINGS["bistochastic"](few[:5])

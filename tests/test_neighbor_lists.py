@@ -8,9 +8,14 @@ from registry import SEEDS, circle, cloud
 
 from heatsketch import HeatSketch, LocalEngine, neighbor_graph
 from heatsketch.engines._probes import FEWEST, MOST, choose_probes
-from heatsketch.exceptions import DegenerateKernelError, DisconnectedGraphWarning
-from heatsketch.graph import find_neighbors
+from heatsketch.exceptions import (
+    DegenerateKernelError,
+    DisconnectedGraphWarning,
+    HeatSketchError,
+)
+from heatsketch.graph import find_neighbors, squared_distances
 from heatsketch.neighbor_lists import (
+    Found,
     Level,
     ListTree,
     NeighborLists,
@@ -19,6 +24,9 @@ from heatsketch.neighbor_lists import (
     grown_levels,
     joined_level,
     places_of_sample,
+    search_lists,
+    search_within,
+    sort_rows,
 )
 from heatsketch.testing import check_extension
 
@@ -70,6 +78,58 @@ def test_the_rule_is_the_one_that_is_written(seed):
     stored = np.zeros(d2.shape, bool)
     stored[np.repeat(np.arange(len(X)), np.diff(d2.indptr)), d2.indices] = True
     np.testing.assert_array_equal(stored, finds | finds.T)
+
+
+@pytest.mark.parametrize("most", [0.1, 20.0])  # within 20 is everything, for which room is made
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_within_a_limit_is_found(seed, most):
+    rng, points = np.random.default_rng(seed), swarm(900, seed=seed)
+    starts, queries = np.array([0, 200, 200, 900]), points[::9]
+    probes = np.array([[0, 1], [2, -1], [1, -1], [2, 0]], np.int32)[rng.integers(4, size=100)]
+    limits = most * rng.random(100) ** 2
+    found = search_within(queries, probes, points, starts, limits)
+    own_list = np.repeat([0, 2], [200, 700])
+    looks = (probes[:, :, np.newaxis] == own_list).any(axis=1)
+    everything = squared_distances(queries, points)
+    wanted = looks & (everything <= limits[:, np.newaxis])
+    finders = np.repeat(np.arange(100), np.diff(found.indptr))
+    np.testing.assert_array_equal(found.squares, everything[finders, found.ids])
+    assert len(found.ids) == wanted.sum()
+    assert wanted[finders, found.ids].all()
+    assert len(set(zip(finders, found.ids, strict=True))) == len(found.ids)
+
+
+def test_points_beyond_two_billion_have_their_numbers():
+    """As many as int32 cannot count, all in one place in memory; the last list has ten of them."""
+    points = np.broadcast_to(np.zeros((1, 2)), (2**31 + 10, 2))
+    starts, probes = np.array([0, 2**31, 2**31 + 10]), np.ones((1, 1), np.int32)
+    wanted = np.arange(2**31, 2**31 + 10)
+    found = search_lists(np.ones((1, 2)), probes, points, starts, 1)
+    np.testing.assert_array_equal(found.ids, wanted)
+    found = search_within(np.ones((1, 2)), probes, points, starts, np.array([2.0]))
+    np.testing.assert_array_equal(np.sort(found.ids), wanted)
+
+
+@pytest.mark.parametrize("wrong", ["queries", "probes", "limits"])
+def test_shapes_that_do_not_fit_are_refused(wrong):
+    parts = {"queries": np.zeros((3, 2)), "probes": np.zeros((3, 1), int), "limits": np.ones(3)}
+    parts[wrong] = parts[wrong][:2] if wrong != "queries" else np.zeros((3, 4))
+    with pytest.raises(HeatSketchError, match=r"shape.*\d,.*; pass"):
+        search_within(
+            parts["queries"], parts["probes"], cloud(9, 2), np.array([0, 9]), parts["limits"]
+        )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rows_of_any_length_are_sorted_with_their_squares(seed):
+    rng, lengths = np.random.default_rng(seed), [0, 1, 63, 64, 65, 0, 2000, 7]
+    indptr = np.cumsum([0, *lengths])
+    ids = np.concatenate([rng.permutation(3000)[:length] for length in lengths]).astype(np.int32)
+    found = Found(indptr, ids.copy(), ids / 7)
+    sort_rows(found)
+    wanted = np.concatenate([np.sort(row) for row in np.split(ids, indptr[1:-1])])
+    np.testing.assert_array_equal(found.ids, wanted)
+    np.testing.assert_array_equal(found.squares, wanted / 7)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -8,9 +8,10 @@ from time import perf_counter
 
 import numpy as np
 import pytest
-from registry import circle
+from registry import circle, cloud
 
 from heatsketch import HeatSketch, LocalEngine, gaussian_block, neighbor_graph, sketch
+from heatsketch.graph import find_neighbors
 from heatsketch.sketch import diffuse
 
 pytestmark = pytest.mark.untraced
@@ -66,6 +67,17 @@ def test_lists_find_neighbors_faster_than_looking_everywhere():
         return engine.neighbors(X, metric="euclidean", n_neighbors=15, n_columns=1)
 
     assert median_ratio(lambda: fit(LocalEngine()), lambda: fit(exact), n_pairs=1) < 0.9
+
+
+def test_new_points_close_together_take_no_longer_than_others():
+    """They are all found by the same few points, whose rows are long and need no order."""
+    neighbors, _ = find_neighbors(cloud(20_000, 2), n_neighbors=15)
+    apart = cloud(20_000, 2, seed=1)
+
+    def rows(X_new):
+        return neighbors.distances_to(X_new)
+
+    assert median_ratio(lambda: rows(apart / 1e4), lambda: rows(apart), n_pairs=3) < 3
 
 
 def test_compiled_distances_are_faster_than_scipys():

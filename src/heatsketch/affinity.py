@@ -205,6 +205,11 @@ def locally_scaled(d2: Any, rows: np.ndarray, columns: np.ndarray) -> Any:
         scaled = np.multiply.outer((1 / rows).astype(d2.dtype), (1 / columns).astype(d2.dtype))
         scaled *= d2
         return scaled
+    if (len(rows), len(columns)) != d2.shape:
+        raise HeatSketchError(
+            f"rows and columns have {len(rows)} and {len(columns)} scales for d2 of shape "
+            f"{d2.shape}; pass a scale for each row and each column, from local_scales."
+        )
     scaled = copy(d2)  # which shares the indices
     scaled.data = scaled_values(d2, 1 / rows, 1 / columns)
     return scaled

@@ -302,6 +302,10 @@ def count_components(K: Any) -> int:
     eps = np.finfo(K.dtype if K.dtype.kind == "f" else np.float64).eps
     if isinstance(K, RowBlocks):
         return K.count_pieces(eps)
+    if K.shape[0] != K.shape[1]:
+        raise HeatSketchError(
+            f"K of shape {K.shape} must be square; pass the affinities between all points."
+        )
     if sparse.issparse(K):
         from heatsketch.compiled import components  # numba is loaded when first needed
 
@@ -371,7 +375,11 @@ def _stack(blocks: list[sparse.csr_array]) -> sparse.csr_array:
     starts = np.cumsum([0] + [block.nnz for block in blocks], dtype=np.int64)
     n_columns = blocks[0].shape[1]
     dtype = index_dtype(n_columns, int(starts[-1]))
-    ends = [block.indptr[1:] + start for block, start in zip(blocks, starts[:-1], strict=True)]
+    # A sum of int32 and a scalar is int32 in numpy 1, whatever the scalar is.
+    ends = [
+        block.indptr[1:].astype(np.int64) + start
+        for block, start in zip(blocks, starts[:-1], strict=True)
+    ]
     indptr = np.concatenate([[0], *ends]).astype(dtype)
     indices = np.concatenate([block.indices for block in blocks]).astype(dtype)
     data = np.concatenate([block.data for block in blocks])

@@ -19,6 +19,7 @@ __all__ = [
     "LIST_METRICS",
     "METRICS",
     "refuse_asymmetric",
+    "refuse_other_width",
     "refuse_zero_rows",
     "squared_distances_to",
 ]
@@ -44,6 +45,7 @@ def squared_distances_to(X: Any, metric: Any) -> Callable[[Any], np.ndarray]:
 
 
 def _euclidean(X_new: Any, X: Any) -> np.ndarray:
+    refuse_other_width(X_new, X)
     if not sparse.issparse(X):
         from heatsketch.compiled import neighbors  # numba is loaded when first needed
 
@@ -103,6 +105,15 @@ LIST_METRICS: dict[Any, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 # --- refusals -----------------------------------------------------------------------------
+
+
+def refuse_other_width(X_new: Any, X: Any) -> None:
+    """Refuse points of another space; the compiled loops would read beyond their rows."""
+    if X_new.ndim != 2 or X.ndim != 2 or X_new.shape[1] != X.shape[1]:
+        raise HeatSketchError(
+            f"X_new of shape {X_new.shape} and X of shape {X.shape} must be tables with the same "
+            "number of columns; pass the features of X, one row for each point."
+        )
 
 
 def refuse_zero_rows(X: Any) -> None:

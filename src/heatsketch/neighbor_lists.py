@@ -18,6 +18,7 @@ products with the heat operator faster.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -25,7 +26,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from heatsketch.exceptions import DegenerateKernelError
+from heatsketch.exceptions import DegenerateKernelError, HeatSketchError
+from heatsketch.metrics import refuse_other_width
 from heatsketch.threads import in_threads
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "places_seen",
     "reversed_rows",
     "search_lists",
+    "search_within",
     "sort_rows",
     "squared_radii",
     "tree_height",
@@ -68,7 +71,7 @@ class Level(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Rows of neighbours, each in order of distance."""
+    """Rows of neighbours."""
 
     indptr: np.ndarray
     ids: np.ndarray
@@ -161,16 +164,12 @@ class NeighborLists:
         probing = np.flatnonzero(looked_into[self.probes].any(axis=1))
         order = np.argsort(lists, kind="stable")
         starts = np.searchsorted(lists[order], np.arange(self.tree.n_lists + 1))
-        found = search_lists(
-            self.points[probing],
-            self.probes[probing],
-            X_new[order],
-            starts,
-            len(X_new),
-            limits=radii[probing],
+        found = search_within(
+            self.points[probing], self.probes[probing], X_new[order], starts, radii[probing]
         )
-        back = reversed_rows(found._replace(ids=order.astype(np.int32)[found.ids]), len(X_new))
-        return back._replace(ids=probing.astype(np.int32)[back.ids])
+        order = order.astype(index_dtype(len(X_new), 0))
+        back = reversed_rows(found._replace(ids=order[found.ids]), len(X_new))
+        return back._replace(ids=probing.astype(index_dtype(len(self.points), 0))[back.ids])
 
 
 # --- the tree -------------------------------------------------------------------------------
@@ -287,29 +286,45 @@ def _equal_steps(
 
 
 def search_lists(
+    queries: np.ndarray, probes: np.ndarray, points: np.ndarray, starts: np.ndarray, n_nearest: int
+) -> Found:
+    """Find the nearest points of each query in the lists that it probes, all ties included.
+
+    They come in order of distance.
+    """
+
+    def search(rows: slice) -> tuple[np.ndarray, ...]:
+        squares, ids, counts = _nearest(queries[rows], probes[rows], points, starts, n_nearest)
+        filled = np.arange(ids.shape[1]) < counts[:, np.newaxis]
+        return counts, ids[filled], squares[filled]
+
+    return _found(search, len(queries))
+
+
+def search_within(
     queries: np.ndarray,
     probes: np.ndarray,
     points: np.ndarray,
     starts: np.ndarray,
-    n_nearest: int,
-    *,
-    limits: np.ndarray | None = None,
+    limits: np.ndarray,
 ) -> Found:
-    """Find the nearest points of each query in the lists that it probes, all ties included.
+    """Find all points within a squared distance of each query in the lists that it probes.
 
-    With ``limits``, squared distances, only what lies within.
+    They come in no order: to keep one takes the square of their number, and that may be large.
     """
-    if limits is None:
-        limits = np.full(len(queries), np.inf, points.dtype)
 
     def search(rows: slice) -> tuple[np.ndarray, ...]:
-        squares, ids, counts = _nearest(
-            queries[rows], probes[rows], points, starts, n_nearest, limits[rows]
-        )
-        filled = np.arange(ids.shape[1]) < counts[:, np.newaxis]
-        return counts, ids[filled], squares[filled]
+        finders, ids, squares = _within(queries[rows], probes[rows], points, starts, limits[rows])
+        order = np.argsort(finders, kind="stable")
+        counts = np.bincount(finders, minlength=len(queries[rows]))
+        return counts, ids[order], squares[order]
 
-    found = in_threads(search, _groups(len(queries)), name="neighbours")
+    return _found(search, len(queries))
+
+
+def _found(search: Callable[[slice], tuple[np.ndarray, ...]], n_queries: int) -> Found:
+    """Return the rows that all groups of queries find."""
+    found = in_threads(search, _groups(n_queries), name="neighbours")
     counts, ids, squares = zip(*found, strict=True)
     indptr = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
     return Found(indptr, np.concatenate(ids), np.concatenate(squares))
@@ -323,8 +338,7 @@ def _nearest_children(
     Where the nodes of a query have fewer children, -1 stands for none: what one query finds must
     not depend on the others.
     """
-    limits = np.full(len(queries), np.inf, queries.dtype)
-    _, ids, counts = _nearest(queries, nodes, level.centroids, level.starts, n_nearest, limits)
+    _, ids, counts = _nearest(queries, nodes, level.centroids, level.starts, n_nearest)
     width = min(n_nearest, ids.shape[1])
     found = np.full((len(queries), n_nearest), -1, np.int32)
     filled = np.arange(width) < counts[:, np.newaxis]
@@ -333,27 +347,52 @@ def _nearest_children(
 
 
 def _nearest(
-    queries: np.ndarray,
-    probes: np.ndarray,
-    points: np.ndarray,
-    starts: np.ndarray,
-    n_nearest: int,
-    limits: np.ndarray,
+    queries: np.ndarray, probes: np.ndarray, points: np.ndarray, starts: np.ndarray, n_nearest: int
 ) -> tuple[np.ndarray, ...]:
     from heatsketch.compiled import neighbors  # numba is loaded when first needed
 
+    _refuse_other_shapes(points, queries, probes)
     room = min(n_nearest, 32) + 8
     while True:
         squares = np.empty((len(queries), room), points.dtype)
-        ids, counts = np.empty(squares.shape, np.int32), np.empty(len(queries), np.int64)
-        full = neighbors.nearest(
-            queries, probes, points, starts, n_nearest, limits, squares, ids, counts
-        )
+        ids = np.empty(squares.shape, index_dtype(len(points), 0))
+        counts = np.empty(len(queries), np.int64)
+        full = neighbors.nearest(queries, probes, points, starts, n_nearest, squares, ids, counts)
         if full < 0:
             return squares, ids, counts
         if room > n_nearest + MOST_TIES:
             _refuse_copies(queries[full], squares[full])
         room *= 2
+
+
+def _within(
+    queries: np.ndarray,
+    probes: np.ndarray,
+    points: np.ndarray,
+    starts: np.ndarray,
+    limits: np.ndarray,
+) -> tuple[np.ndarray, ...]:
+    """Return who finds whom at which squared distance, in no order."""
+    from heatsketch.compiled import neighbors
+
+    _refuse_other_shapes(points, queries, probes, limits)
+    n_found = 64 * len(queries)
+    while True:
+        room = n_found
+        finders, ids = np.empty(room, np.int32), np.empty(room, index_dtype(len(points), 0))
+        squares = np.empty(room, points.dtype)
+        n_found = neighbors.within(queries, probes, points, starts, limits, finders, ids, squares)
+        if n_found <= room:
+            return finders[:n_found], ids[:n_found], squares[:n_found]
+
+
+def _refuse_other_shapes(points: np.ndarray, queries: np.ndarray, *others: np.ndarray) -> None:
+    refuse_other_width(queries, points)
+    if any(len(rows) != len(queries) for rows in others):
+        raise HeatSketchError(
+            f"probes, and limits if given, of shapes {[rows.shape for rows in others]} must have a "
+            f"row for each of the {len(queries)} queries; pass those of the same points."
+        )
 
 
 def _refuse_copies(point: np.ndarray, squares: np.ndarray) -> None:
@@ -394,7 +433,8 @@ def reversed_rows(found: Found, n_columns: int) -> Found:
     """Return who finds each of so many points, sorted."""
     from heatsketch.compiled import neighbors
 
-    return Found(*neighbors.reverse(*found, n_columns))
+    dtype = index_dtype(len(found.indptr) - 1, 0)
+    return Found(*neighbors.reverse(*found, n_columns, dtype(0)))
 
 
 def union_of(one: Found, other: Found, n_columns: int) -> sparse.csr_array:

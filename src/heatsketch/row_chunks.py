@@ -69,9 +69,13 @@ def multiply_vector(K: Any, vector: Any) -> Any:
         return np.concatenate([piece.astype(vector.dtype) @ vector for piece in pieces])
     if not (is_compiled(K) and isinstance(vector, np.ndarray)):
         return K @ vector
+    if vector.shape != K.shape[1:]:
+        raise HeatSketchError(
+            f"vector of shape {vector.shape} must have an entry for each of the {K.shape[1]} "
+            f"columns of K, whose shape is {K.shape}; pass one of that length."
+        )
     from heatsketch.compiled import products
 
-    check_length("vector", vector, K.shape[1])
     out = np.empty(K.shape[0])
 
     def work(start: int, stop: int) -> None:

@@ -19,11 +19,20 @@ from numba.extending import intrinsic
 
 from heatsketch.compiled._compile import compile_loop, spread
 
-__all__ = ["all_squares", "fill_union", "nearest", "reverse", "sort_rows", "union_sizes"]
+__all__ = [
+    "all_squares",
+    "fill_union",
+    "nearest",
+    "reverse",
+    "sort_rows",
+    "union_sizes",
+    "within",
+]
 
 STRIP_BYTES = 128
 QUERIES = 4
 PACKED_NUMBERS = 65_536  # of a list at a time: what a cache close to the core holds
+LONG_ROW = 64  # from here on a sort is faster than insertion, whose time is the square
 
 
 @intrinsic
@@ -120,8 +129,9 @@ def _keep(squares, ids, q, count, n_nearest, square, point):
 
 
 @njit
-def _keep_lanes(squares, ids, counts, q, n_nearest, tile, masks, bounds, a, first):
+def _keep_nearest(kept, q, tile, masks, bounds, a, first):
     """Keep what one query found in a strip, and lower its bound; False if there is no room."""
+    n_nearest, squares, ids, counts = kept
     mask, count, bound = masks[a], counts[q], bounds[a]
     while mask:
         lane: int = _lowest_bit(mask)
@@ -133,6 +143,21 @@ def _keep_lanes(squares, ids, counts, q, n_nearest, tile, masks, bounds, a, firs
             if count >= n_nearest:
                 bound = squares[q, n_nearest - 1]
     counts[q], bounds[a] = count, bound
+    return True
+
+
+@njit
+def _keep_all(kept, q, tile, masks, bounds, a, first):
+    """Append what one query found in a strip, and count on where there is no room."""
+    n_found, finders, ids, squares = kept
+    mask, place = masks[a], n_found[0]
+    while mask:
+        lane: int = _lowest_bit(mask)
+        mask &= mask - 1
+        if place < len(ids):
+            finders[place], ids[place], squares[place] = q, first + lane, tile[a, lane]
+        place += 1
+    n_found[0] = place
     return True
 
 
@@ -196,44 +221,73 @@ def all_squares(queries, points, out):
                         out[q + a, first + lane] = tile[a, lane]
 
 
+def _meeting(keep):
+    """Return the loop in which queries meet the lists that they probe.
+
+    ``keep`` takes what is within their bounds, which are the limits at first. The loop returns the
+    query at which there was no room, or -1. It is made once for each way to keep: a function that
+    is handed over at run time would have to be compiled in every process.
+    """
+
+    @njit
+    def meet(queries, probes, points, starts, limits, kept):
+        packed, four, bounds, tile, masks = _workspace(points)
+        n_features, width = four.shape[1], tile.shape[1]
+        step, now = len(packed) * width, limits.copy()
+        order, ends, members = _group(probes, len(starts) - 1)
+        for slot in range(len(order)):
+            last = starts[order[slot] + 1]
+            for start in range(starts[order[slot]], last, step):
+                stop = min(start + step, last)
+                _pack(points, start, stop, packed)
+                n_strips = (stop - start + width - 1) // width
+                for m in range(ends[slot], ends[slot + 1], QUERIES):
+                    n_queries = min(QUERIES, ends[slot + 1] - m)
+                    for a in range(QUERIES):
+                        q = members[m + min(a, n_queries - 1)]
+                        bounds[a] = now[q]
+                        for c in range(n_features):
+                            four[a, c] = queries[q, c]
+                    for strip in range(n_strips):
+                        _square_tile(four, packed, strip, bounds, tile, masks)
+                        first = start + strip * width
+                        for a in range(n_queries):
+                            q = members[m + a]
+                            if masks[a] and not keep(kept, q, tile, masks, bounds, a, first):
+                                return q
+                    for a in range(n_queries):
+                        now[members[m + a]] = bounds[a]
+        return -1
+
+    return meet
+
+
+_meet_nearest, _meet_all = _meeting(_keep_nearest), _meeting(_keep_all)
+
+
 @compile_loop
-def nearest(queries, probes, points, starts, n_nearest, limits, squares, ids, counts):
+def nearest(queries, probes, points, starts, n_nearest, squares, ids, counts):
     """Find for each query the nearest points in the lists that it probes, ties included.
 
-    Points beyond ``limits[q]`` do not count. ``squares[q]`` and ``ids[q]`` are filled in order of
-    distance up to ``counts[q]``. Returns the first query that has more ties than there is room
-    for, or -1.
+    ``squares[q]`` and ``ids[q]`` are filled in order of distance up to ``counts[q]``. Returns the
+    first query that has more ties than there is room for, or -1.
     """
-    packed, four, bounds, tile, masks = _workspace(points)
-    n_features, width = four.shape[1], tile.shape[1]
-    step, now = len(packed) * width, limits.copy()
     counts[:] = 0
-    order, ends, members = _group(probes, len(starts) - 1)
-    for slot in range(len(order)):
-        last = starts[order[slot] + 1]
-        for start in range(starts[order[slot]], last, step):
-            stop = min(start + step, last)
-            _pack(points, start, stop, packed)
-            n_strips = (stop - start + width - 1) // width
-            for m in range(ends[slot], ends[slot + 1], QUERIES):
-                n_queries = min(QUERIES, ends[slot + 1] - m)
-                for a in range(QUERIES):
-                    q = members[m + min(a, n_queries - 1)]
-                    bounds[a] = now[q]
-                    for c in range(n_features):
-                        four[a, c] = queries[q, c]
-                for strip in range(n_strips):
-                    _square_tile(four, packed, strip, bounds, tile, masks)
-                    first = start + strip * width
-                    for a in range(n_queries):
-                        q = members[m + a]
-                        if masks[a] and not _keep_lanes(
-                            squares, ids, counts, q, n_nearest, tile, masks, bounds, a, first
-                        ):
-                            return q
-                for a in range(n_queries):
-                    now[members[m + a]] = bounds[a]
-    return -1
+    limits = np.full(len(queries), np.inf, points.dtype)
+    kept = n_nearest, squares, ids, counts
+    return _meet_nearest(queries, probes, points, starts, limits, kept)
+
+
+@compile_loop
+def within(queries, probes, points, starts, limits, finders, ids, squares):
+    """Find for each query all points within its limit in the lists that it probes.
+
+    What is found is written in no order, as far as there is room. Returns how much it is.
+    """
+    n_found = np.zeros(1, np.int64)
+    kept = n_found, finders, ids, squares
+    _meet_all(queries, probes, points, starts, limits, kept)
+    return n_found[0]
 
 
 # --- from the neighbours of each point to a symmetric graph -----------------------------------
@@ -243,6 +297,11 @@ def nearest(queries, probes, points, starts, n_nearest, limits, squares, ids, co
 def sort_rows(indptr, ids, squares, first, last):
     """Sort some rows by id."""
     for i in range(first, last):
+        if indptr[i + 1] - indptr[i] >= LONG_ROW:
+            row = slice(indptr[i], indptr[i + 1])
+            order = np.argsort(ids[row])
+            ids[row], squares[row] = ids[row][order], squares[row][order]
+            continue
         for e in range(indptr[i] + 1, indptr[i + 1]):
             point, square, place = ids[e], squares[e], e
             while place > indptr[i] and ids[place - 1] > point:
@@ -252,15 +311,15 @@ def sort_rows(indptr, ids, squares, first, last):
 
 
 @compile_loop
-def reverse(indptr, ids, squares, n_columns):
-    """Return the transpose; its rows come out sorted."""
+def reverse(indptr, ids, squares, n_columns, zero):
+    """Return the transpose; its rows come out sorted, and their ids of the type of ``zero``."""
     ends = np.zeros(n_columns + 1, indptr.dtype)
     for point in ids:
         ends[point + 1] += 1
     for j in range(n_columns):
         ends[j + 1] += ends[j]
     filled = ends[:-1].copy()
-    back_ids, back_squares = np.empty_like(ids), np.empty_like(squares)
+    back_ids, back_squares = np.full(len(ids), zero), np.empty_like(squares)
     for i in range(len(indptr) - 1):
         for e in range(indptr[i], indptr[i + 1]):
             place = filled[ids[e]]

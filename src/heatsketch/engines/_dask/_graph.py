@@ -27,6 +27,7 @@ from heatsketch.neighbor_lists import (
     index_dtype,
     reversed_rows,
     search_lists,
+    search_within,
     sort_rows,
     squared_radii,
     union_of,
@@ -80,7 +81,7 @@ def _search(b: int, lists: BlockLists, n_neighbors: int) -> None:
     sort_rows(found)
     back = reversed_rows(found, len(points))
     dtype = index_dtype(lists.starts[-1], 0)
-    sources = (back.ids + lists.starts[b]).astype(dtype)
+    sources = back.ids.astype(dtype) + dtype(lists.starts[b])  # the sum may be beyond int32
     for part, array in (
         ("radii", radii),
         ("found-indptr", found.indptr),
@@ -189,14 +190,8 @@ class BlockNeighbors:
             probing = np.flatnonzero(looked_into[probes].any(axis=1))
             if not len(probing):
                 continue
-            found = search_lists(
-                lists.part("points", b)[probing],
-                probes[probing],
-                new[order],
-                starts,
-                len(new),
-                limits=lists.part("radii", b)[probing],
-            )
+            points, radii = (lists.part(part, b)[probing] for part in ("points", "radii"))
+            found = search_within(points, probes[probing], new[order], starts, radii)
             targets.append(order[found.ids])
             finders = np.repeat(probing + lists.starts[b], np.diff(found.indptr))
             sources.append(finders.astype(dtype))
