@@ -17,7 +17,7 @@ import numpy as np
 
 from heatsketch.exceptions import SpectrumError
 from heatsketch.progress import steps
-from heatsketch.row_blocks import as_block
+from heatsketch.row_blocks import as_block, refuse_lazy
 
 __all__ = ["multiscale_sketch"]
 
@@ -57,6 +57,7 @@ def multiscale_sketch(A: Any, G: Any) -> np.ndarray:
     array([[ 0.5],
            [-0.5]])
     """
+    refuse_lazy("a sum over all times", G)
     G = as_block(A, G)
     right, _ = A.step(G, A.stationary_coefficients(G))
     right = A.deflate(right, out=right)

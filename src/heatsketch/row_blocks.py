@@ -33,6 +33,7 @@ __all__ = [
     "of_pieces",
     "ones_for",
     "over_rows",
+    "refuse_lazy",
     "rows_of_blocks",
 ]
 
@@ -123,6 +124,22 @@ def is_lazy(array: Any) -> bool:
     False
     """
     return callable(getattr(type(array), "map_blocks", None))
+
+
+def refuse_lazy(what: str, block: Any) -> None:
+    """Refuse what is done in memory only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.row_blocks import refuse_lazy
+    >>> refuse_lazy("eigenvectors", np.ones((3, 2)))
+    """
+    if is_lazy(block):
+        raise HeatSketchError(
+            f"G is a {type(block).__name__}, and {what} cannot be found on a cluster; use a model "
+            "with engine='local', or fewer points."
+        )
 
 
 def as_block(A: Any, block: Any) -> Any:

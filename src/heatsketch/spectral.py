@@ -19,7 +19,7 @@ import numpy as np
 from heatsketch.chebyshev import Interval, lower_end
 from heatsketch.exceptions import HeatSketchError, SpectrumError
 from heatsketch.progress import steps
-from heatsketch.row_blocks import as_block
+from heatsketch.row_blocks import as_block, refuse_lazy
 
 __all__ = [
     "DiffusionCoordinates",
@@ -230,6 +230,7 @@ def ritz_pairs(A: Any, block: Any, n_pairs: int, *, tolerance: float = 1e-6) -> 
     >>> (ritz_pairs(A, Y, 4).residuals < 1e-6).all()
     np.True_
     """
+    refuse_lazy("eigenvectors", block)
     block = as_block(A, block).astype(A.dtype, copy=False)
     if not 1 <= n_pairs <= min(block.shape[1], A.shape[0] - 1):
         raise HeatSketchError(

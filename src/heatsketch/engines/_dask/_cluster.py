@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
+from threading import RLock
 from typing import Any, NamedTuple
 
 import dask
@@ -19,7 +20,7 @@ from distributed import Client, as_completed
 from threadpoolctl import ThreadpoolController
 
 from heatsketch.engines._dask._storage import Journal, Storage, read_block, write_block
-from heatsketch.exceptions import NotStorableError
+from heatsketch.exceptions import HeatSketchError, NotStorableError
 from heatsketch.progress import is_heard, steps
 from heatsketch.threads import at_most
 
@@ -44,6 +45,8 @@ STAGES = {
     "normalization": ("rows-", "of-rows-", "result-"),
     "output": ("sorted-", "take-"),
 }
+# Settings of dask are those of all threads: a second fit in this process waits for the first.
+_ONE_AT_A_TIME = RLock()
 
 
 @lru_cache(maxsize=1)
@@ -95,6 +98,17 @@ class Cluster:
         """Threads of all workers, as many as there were at first: some may be away."""
         return max(1, sum(self.client.nthreads().values()))
 
+    @property
+    def connection(self) -> Client:
+        """The client, while it is connected."""
+        if self.client.status != "running":
+            raise HeatSketchError(
+                f"client={self.client!r} is not connected any more, and with it the cluster that "
+                "this model was fitted on; fit with a client of your own, DaskEngine(client), and "
+                "leave it open."
+            )
+        return self.client
+
     def keep(self, *arrays: da.Array) -> list[da.Array]:
         """Compute arrays and write them to storage; return arrays that read from there."""
         wanted = list({a.name: a for a in arrays if not self.has(a)}.values())
@@ -140,11 +154,16 @@ class Cluster:
     def run(self, tasks: list[Delayed], *, stage: str) -> list[Any]:
         """Run tasks of a stage to the end, and return what they return."""
         done = steps(stage, len(tasks))
-        futures = self.client.compute(tasks, retries=RETRIES, optimize_graph=False)
-        if is_heard():
-            for _ in as_completed(futures, loop=self.client.loop):
-                done()
-        return self.client.gather(futures)
+        futures = self.connection.compute(tasks, retries=RETRIES, optimize_graph=False)
+        try:
+            if is_heard():
+                for _ in as_completed(futures, loop=self.client.loop):
+                    done()
+            return self.client.gather(futures)
+        except BaseException:
+            # Else they would run on; and who tries again would be told the error of today.
+            self.client.cancel(futures)
+            raise
 
     def over_chunks(
         self, name: str, X: da.Array, function: Callable[..., Any], *args: Any
@@ -178,7 +197,7 @@ class Cluster:
 
     def hold(self, *arrays: da.Array) -> list[da.Array]:
         """Have arrays computed and held in the memory of workers; return at once."""
-        return list(self.client.persist(arrays, retries=RETRIES, optimize_graph=False))
+        return list(self.connection.persist(arrays, retries=RETRIES, optimize_graph=False))
 
     def __reduce__(self) -> Any:
         """Refuse to be pickled, and with it a model whose arrays are on storage."""
@@ -193,7 +212,7 @@ class Cluster:
         """Answer here whatever is computed in this block, and remember small answers."""
         # Fused, the last tasks would have names that are new each time.
         plain = {"optimization.fuse.active": False}
-        with dask.config.set({"scheduler": _Answers(self), **plain}):
+        with _ONE_AT_A_TIME, dask.config.set({"scheduler": _Answers(self), **plain}):
             yield
 
 
@@ -207,7 +226,7 @@ class _Answers:
         name = sha256(repr(_lasting_names(graph, keys)).encode()).hexdigest()[:32]
 
         def ask() -> Any:
-            return self.cluster.client.get(graph, keys, retries=RETRIES, **options)
+            return self.cluster.connection.get(graph, keys, retries=RETRIES, **options)
 
         return self.cluster.journal.answer(name, ask)
 

@@ -70,7 +70,7 @@ class BlockMatrix(RowBlocks):
         """The same, in the memory of workers."""
         # Not pinned to workers: those that die would leave tasks that nobody may run.
         blocks = [Delayed(key, self.graph, layer=self.name) for key in self.__dask_keys__()]
-        held = self.cluster.client.persist(blocks, retries=RETRIES, optimize_graph=False)
+        held = self.cluster.connection.persist(blocks, retries=RETRIES, optimize_graph=False)
         futures = {block.key: futures_of(block)[0] for block in held}
         graph = graph_of(self.name, futures)
         return BlockMatrix(self.cluster, self.halo, self.dtype, self.name, graph)

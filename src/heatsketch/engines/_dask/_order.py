@@ -16,10 +16,11 @@ def in_order(cluster: Cluster, block: da.Array, order: da.Array) -> da.Array:
     """Return the block whose row ``order[i]`` is row ``i`` of this one, on storage."""
     name = f"given-{tokenize(block.name, order.name)}"
     storage, chunks, n_blocks = cluster.storage, block.chunks, block.numblocks[0]
+    rest = (0,) * (block.ndim - 1)
     if not storage.is_complete(name, n_blocks):
         sorting = f"sorted-{name}"
         tasks = {
-            (sorting, b): (_sort, (block.name, b, 0), (order.name, b), b, storage, sorting)
+            (sorting, b): (_sort, (block.name, b, *rest), (order.name, b), b, storage, sorting)
             for b in range(n_blocks)
         }
         cluster.run(delayed(sorting, tasks, [block, order]), stage="output")
@@ -28,7 +29,7 @@ def in_order(cluster: Cluster, block: da.Array, order: da.Array) -> da.Array:
         for b in range(n_blocks):  # as large as the block itself, and of no more use
             for part in ("block", "rows"):
                 storage.file(sorting, f"{b:06d}.{part}.npy").unlink(missing_ok=True)
-    reading = {(name, b, 0): (read_block, storage.block(name, b)) for b in range(n_blocks)}
+    reading = {(name, b, *rest): (read_block, storage.block(name, b)) for b in range(n_blocks)}
     return lazy_array(name, reading, [], chunks, block.dtype)
 
 
@@ -41,7 +42,7 @@ def _sort(block: np.ndarray, rows: np.ndarray, b: int, storage: Storage, name: s
 def _take(b: int, storage: Storage, source: str, name: str, starts: list[int]) -> None:
     start, stop = starts[b : b + 2]
     like = map_block(storage.file(source, f"{b:06d}.block.npy"))
-    given = np.empty((stop - start, like.shape[1]), like.dtype)
+    given = np.empty((stop - start, *like.shape[1:]), like.dtype)
     for c in range(len(starts) - 1):
         rows = map_block(storage.file(source, f"{c:06d}.rows.npy"))
         some = slice(*np.searchsorted(rows, [start, stop]))

@@ -6,6 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 from dask.base import tokenize
@@ -33,22 +34,31 @@ def read_points(cluster: Cluster, X: Any) -> Any:
         X = da.from_array(X, chunks=(_rows(X.shape[1], X.dtype, X.chunks[0]), -1))
     if not isinstance(X, da.Array):
         return X
+    if any(np.isnan(size) for size in X.shape):
+        # Not answered by the journal: what is in an array of that name may have changed since.
+        with dask.config.set(scheduler=cluster.connection.get):
+            X = X.compute_chunk_sizes()
     if X.ndim != 2 or 0 in X.shape:
         raise HeatSketchError(f"X has shape {X.shape}; give one row of numbers for each point.")
-    if any(np.isnan(size) for size in X.shape):
-        X = X.compute_chunk_sizes()
     X = X.rechunk({1: -1})
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     task = cluster.storage.name("digest", X.name)
     reading = {(task, i): (_digest, (X.name, i, 0)) for i in range(X.numblocks[0])}
-    digests = cluster.run(delayed(task, reading, [X]), stage="reading")
+    sizes, digests = zip(*cluster.run(delayed(task, reading, [X]), stage="reading"), strict=True)
+    if sizes != X.chunks[0]:
+        raise HeatSketchError(
+            f"X has {sum(sizes)} rows in chunks where it said {X.shape[0]}; make it anew from what "
+            "is there now."
+        )
     name = cluster.storage.name("points", digests, X.dtype.str)
-    tasks = {(name, i, 0): (np.ascontiguousarray, (X.name, i, 0)) for i in range(X.numblocks[0])}
-    return lazy_array(name, tasks, [X], X.chunks, X.dtype)
+    filled = [i for i, size in enumerate(sizes) if size]
+    tasks = {(name, i, 0): (np.ascontiguousarray, (X.name, c, 0)) for i, c in enumerate(filled)}
+    rows = tuple(sizes[c] for c in filled)
+    return lazy_array(name, tasks, [X], (rows, X.chunks[1]), X.dtype)
 
 
-def _digest(chunk: np.ndarray) -> str:
-    return sha256(np.ascontiguousarray(chunk).data).hexdigest()
+def _digest(chunk: np.ndarray) -> tuple[int, str]:
+    return len(chunk), sha256(np.ascontiguousarray(chunk).data).hexdigest()
 
 
 def _rows(n_columns: int, dtype: Any, multiple: int = 1) -> int:

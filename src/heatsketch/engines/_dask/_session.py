@@ -129,9 +129,10 @@ class Session(Engine):
         return self.cluster.keep(block)[0]
 
     def finish(self, *needed: da.Array) -> None:
-        """Delete checkpoints and files between stages."""
-        self.cluster.journal.note_end()
-        self.cluster.storage.tidy({array.name.removeprefix("kept-") for array in needed})
+        """Delete checkpoints and files between stages, but nothing that a model needs."""
+        journal = self.cluster.journal
+        journal.note_end({array.name.removeprefix("kept-") for array in needed})
+        self.cluster.storage.tidy(journal.needed)
 
     def in_given_order(self, block: da.Array, order: Any) -> da.Array:
         """Return the block whose row ``order[i]`` is row ``i`` of this one."""

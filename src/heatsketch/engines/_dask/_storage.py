@@ -29,6 +29,9 @@ PASSING = re.compile(
     "^(heat-step|of-rows|sorted)-|-(sample|dealt|branch|near|squares|sorted|found|back)"
 )
 LARGEST_ANSWER = 2**25  # bytes that are worth a line in the journal
+# Part of all names, and one more whenever a task computes something else than before: what an
+# earlier version left in a folder is then not taken for what this one would make.
+TASKS_VERSION = 1
 
 
 def write_block(block: np.ndarray, path: Path) -> None:
@@ -74,7 +77,7 @@ class Storage:
         with file_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         write_block(np.array(token_hex(8)), path)
-        return cls(folder, str(read_block(path)))
+        return cls(folder, f"{read_block(path)}-{TASKS_VERSION}")
 
     def name(self, kind: str, *content: Any) -> str:
         """Return the name of something that came from elsewhere, by its content."""
@@ -108,15 +111,21 @@ class Journal:
 
     Answers are small results, which need not be asked for again. Nor need steps be taken again that
     led an earlier driver to a checkpoint, or to the end of a fit, whose result is on storage.
+
+    At the end of a fit files are deleted that only its stages, or those of another fit that was
+    killed, had to pass on. So what the other was answered is forgotten: it may have been that such
+    files are there.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._answers: dict[str, Any] = {}
         self._taken: list[str] = []
+        self._heard: dict[str, None] = {}  # of answers, in order
+        self.needed = set[str]()  # by models of earlier fits
         self._checkpoints, self._former_checkpoints = set[str](), set[str]()
         self._last: dict[str, Any] = {}
-        finished, passed, steps = set[str](), set[str](), set[str]()
+        finished, passed, steps, lasting = set[str](), set[str](), set[str](), set[str]()
         for entry in self._entries():
             self._last = entry
             if "answer" in entry:
@@ -128,6 +137,9 @@ class Journal:
                 self._checkpoints.add(entry["checkpoint"])
             elif "finished" in entry:  # and all checkpoints are deleted
                 finished |= set(entry["finished"])
+                lasting |= set(entry["answers"])
+                self.needed |= set(entry["needed"])
+                self._answers = {k: v for k, v in self._answers.items() if k in lasting}
                 self._former_checkpoints |= self._checkpoints
                 passed, steps, self._checkpoints = set(), set(), set()
         self._passed = finished | passed
@@ -149,11 +161,13 @@ class Journal:
         """Say whether the results of a step were on storage, before the end of a fit."""
         return step in self._former_checkpoints
 
-    def note_end(self) -> None:
-        """Add a line for the end of a fit, with all its steps, and begin anew."""
-        if self._last != {"finished": self._taken}:  # unless an earlier driver came to this end
-            self.note(finished=self._taken)
-        self._taken, self._passed, self._checkpoints = [], set(), set()
+    def note_end(self, needed: Set[str]) -> None:
+        """Add a line for the end of a fit, with all that led to it, and begin anew."""
+        end = {"finished": self._taken, "answers": list(self._heard), "needed": sorted(needed)}
+        if self._last != end:  # unless an earlier driver came to this end
+            self.note(**end)
+        self.needed |= needed
+        self._taken, self._heard, self._passed, self._checkpoints = [], {}, set(), set()
 
     def note_checkpoint(self, name: str) -> None:
         """Add a line for a checkpoint, unless an earlier driver came by there."""
@@ -169,6 +183,7 @@ class Journal:
 
     def answer(self, name: str, ask: Callable[[], Any]) -> Any:
         """Return what was answered before under this name, or ask and remember."""
+        self._heard[name] = None
         if name not in self._answers:
             found = ask()
             if _size(found) > LARGEST_ANSWER:

@@ -1,0 +1,123 @@
+"""The folder of a cluster, in which many fits leave what they know: none is misled by another."""
+
+import threading
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import zarr
+from distributed import Client, LocalCluster
+from registry import cloud
+
+from heatsketch import DaskEngine, HeatSketch
+from heatsketch.engines._dask._cluster import Cluster, delayed
+from heatsketch.engines._dask._storage import Journal, Storage
+from heatsketch.exceptions import HeatSketchError
+
+pytestmark = pytest.mark.filterwarnings("default:::distributed", "default:::asyncio")
+OPTIONS = {"n_components": 4, "power": 2, "n_neighbors": 6, "epsilon": 1.0}
+
+
+@pytest.fixture(scope="module")
+def client():
+    cluster = LocalCluster(
+        1, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
+    )
+    with cluster, Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+def fit(X, engine="local", **options):
+    return HeatSketch(**{**OPTIONS, **options}, engine=engine).fit(X)
+
+
+def test_points_that_changed_under_their_name_are_read_again(client, tmp_path):
+    engine = DaskEngine(client, storage=tmp_path / "run")
+    for seed, n_points in ((0, 300), (1, 200), (2, 400)):
+        points = cloud(n_points, seed=seed)
+        points[50:100, 0] = -1  # so that one chunk is empty
+        zarr.save_array(tmp_path / "points.zarr", points, overwrite=True)
+        lazy = da.from_zarr(tmp_path / "points.zarr").rechunk((50, 3))
+        found = fit(lazy[lazy[:, 0] > 0], engine)
+        wanted = fit(points[points[:, 0] > 0])
+        np.testing.assert_array_equal(found.embedding_.compute(), wanted.embedding_)
+
+
+def test_an_array_that_holds_less_than_it_says_is_refused(client, tmp_path):
+    short = da.from_delayed(dask.delayed(cloud(70)), shape=(90, 3), dtype=np.float64)
+    with pytest.raises(HeatSketchError, match="70 rows in chunks where it said 90"):
+        fit(short, DaskEngine(client, storage=tmp_path))
+
+
+def test_a_model_keeps_what_it_needs_when_another_is_fitted(client, tmp_path):
+    engine, new = DaskEngine(client, storage=tmp_path), cloud(9, seed=5)
+    given = [(cloud(200), {}), (cloud(200, seed=1), {}), (cloud(200), {"epsilon": 0.5})]
+    models = [fit(X, engine, **options) for X, options in given]
+    for model, (X, options) in zip(models, given, strict=True):
+        np.testing.assert_array_equal(model.transform(new), fit(X, **options).transform(new))
+
+
+def test_answers_of_a_fit_that_was_killed_are_forgotten_where_another_came_to_its_end(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    killed = Journal(path)
+    assert killed.answer("files are there", lambda: 1) == 1
+    other = Journal(path)
+    assert other.answer("size", lambda: 2) == 2
+    other.note_end({"weights"})
+    again = Journal(path)
+    assert again.needed == {"weights"}
+    assert again.answer("files are there", lambda: 3) == 3
+    assert again.answer("size", lambda: 4) == 2
+
+
+def test_a_task_that_failed_is_tried_again(client, tmp_path):
+    storage = Storage.at(tmp_path)
+    cluster = Cluster(client, storage, Journal(tmp_path / "journal.jsonl"), 8)
+
+    def work():
+        return cluster.run(delayed("fragile", {("fragile", 0): (_fragile, tmp_path)}), stage="x")
+
+    with pytest.raises(OSError, match="away"):
+        work()
+    (tmp_path / "there").touch()
+    assert work() == ["well"]
+
+
+def _fragile(folder):
+    if not (folder / "there").exists():
+        raise OSError("storage is away")
+    return "well"
+
+
+def test_one_fit_of_a_process_works_at_a_time(client, tmp_path):
+    """The settings of dask, by which it works, are those of all threads."""
+    before, first, second = dask.config.get("scheduler", None), threading.Event(), []
+
+    def another():
+        with DaskEngine(client, storage=tmp_path / "b").working():
+            second.append(first.is_set())
+
+    thread = threading.Thread(target=another)
+    with DaskEngine(client, storage=tmp_path / "a").working():
+        thread.start()
+        thread.join(0.5)
+        assert not second
+        first.set()
+    thread.join(60)
+    assert second == [True]
+    assert dask.config.get("scheduler", None) is before
+
+
+def test_what_a_model_on_a_cluster_cannot_do_is_said(client, tmp_path):
+    X, engine = cloud(300), DaskEngine(client, storage=tmp_path / "run")
+    model = fit(da.from_array(X, chunks=(100, 3)), engine)
+    after = fit(da.from_array(X + 0.1, chunks=(100, 3)), engine)
+    assert 0 <= model.drift(after).relative < 0.1
+    for ask in (model.diffusion_map, model.multiscale, lambda: model.pseudotime(0)):
+        with pytest.raises(HeatSketchError, match="on a cluster"):
+            ask()
+    address = DaskEngine(client.scheduler.address, storage=tmp_path / "elsewhere")
+    closed = fit(X, address)
+    with pytest.raises(HeatSketchError, match="leave it open"):
+        closed.grow(8)
