@@ -50,8 +50,8 @@ class HeatSketch(HeatEmbedding):
               E |y_i - y_j|^2 = d_p(i, j)^2 = |(A^p)_i - (A^p)_j|^2
 
     ``A`` is the heat operator of the data, ``G`` a random block: the Gaussian process embedding
-    of Gilbert and O'Neill (2024), Algorithms 4 and 5. There is no eigen-solver, so nothing can
-    fail to converge, and the cost is known: ``power`` products with ``A``.
+    of Gilbert and O'Neill (2024), Algorithms 4 and 5. There is no eigen-solver: with the default
+    normalization nothing has to converge, and the cost is known: ``power`` products with ``A``.
 
     Parameters
     ----------
