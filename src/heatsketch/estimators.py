@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from copy import copy
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -182,7 +182,7 @@ class HeatSketch(HeatEmbedding):
         self.random_state = random_state
         self.engine = engine
 
-    def grow(self, n_components: int) -> HeatSketch:
+    def grow(self, n_components: int) -> Self:
         """Add columns to the sketch: what a fit with so many would have given, bit for bit.
 
         The graph, which takes most of the time of a fit, is not searched again. Nor is the power
