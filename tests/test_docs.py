@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import matplotlib as mpl
@@ -28,11 +29,26 @@ def test_the_code_of_a_page_runs(page):
         exec(block, names)
 
 
-def checker():
-    spec = importlib.util.spec_from_file_location("check", ROOT / "docs" / "check.py")
+def module_of(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def checker():
+    return module_of(ROOT / "docs" / "check.py")
+
+
+def test_figures_of_benchmarks_are_those_of_the_files(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
+    page = module_of(ROOT / "benchmarks" / "page.py")
+    told = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert told == "\n".join(page.sections())
+    for path in page.PAGES_WITH_PEERS:
+        text = path.read_text(encoding="utf-8")
+        assert page.MARKS[0] in text
+        assert page.with_peers(text) == text
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,40 @@ def test_importing_brings_nothing_heavy():
     assert found.stdout.strip() == "set()"
 
 
+TYPED = """
+from typing import assert_type
+
+import numpy as np
+
+from heatsketch import DiffusionMap, DistanceEstimate, HeatSketch, NearIsometry, load
+
+X = np.zeros((3, 2))
+model = assert_type(HeatSketch().fit(X), HeatSketch)
+assert_type(model.grow(128), HeatSketch)
+assert_type(model.embedding_, np.ndarray)
+assert_type(model.transform(X), np.ndarray)
+assert_type(model.fit_transform(X), np.ndarray)
+assert_type(model.diffusion_distances([[0, 1]]), DistanceEstimate)
+assert_type(DiffusionMap().fit(X), DiffusionMap)
+assert_type(NearIsometry().fit(X), NearIsometry)
+assert_type(load("a"), HeatSketch | DiffusionMap | NearIsometry)
+HeatSketch().fit(X, rows=X)  # expected to fail
+"""
+
+
+@pytest.mark.untraced
+def test_types_reach_those_who_use_the_estimators(tmp_path):
+    """Through scikit-learn's decorators, too, which have none."""
+    pytest.importorskip("mypy")
+    (tmp_path / "typed.py").write_text(TYPED)
+    command = [sys.executable, "-m", "mypy", "--no-error-summary", str(tmp_path / "typed.py")]
+    desk = Path(__file__).parent.parent
+    found = subprocess.run(command, cwd=desk, capture_output=True, text=True)
+    errors = [line for line in found.stdout.splitlines() if ": error: " in line]
+    assert len(errors) == 1, found.stdout + found.stderr
+    assert 'Unexpected keyword argument "rows" for "fit"' in errors[0]
+
+
 def test_engines_are_looked_up_in_one_place():
     engine = LocalEngine()
     assert resolve_engine(engine) is engine

@@ -1,4 +1,7 @@
-"""The same bits, whatever the threads: of BLAS, of numba and of our own, in fresh processes."""
+"""Threads of BLAS, of numba and of our own, in fresh processes.
+
+They change no bit on a graph of neighbours, and on all pairs no more than rounding does.
+"""
 
 import json
 import os
@@ -7,8 +10,10 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 
+from heatsketch.testing import tolerance
 from heatsketch.threads import in_threads
 
 # A graph of neighbours: products of dense matrices are BLAS's own, which promises nothing.
@@ -41,12 +46,35 @@ print(json.dumps([blas, digests]))
 """
 
 
-def run(blas, numba, own):
+# What HeatSketch does by default up to 5000 points.
+ALL_PAIRS = """
+import sys
+import numpy as np
+import heatsketch.threads
+from heatsketch import HeatSketch
+
+n_threads, path = int(sys.argv[1]), sys.argv[2]
+heatsketch.threads.cpu_count = lambda: n_threads
+X = np.random.default_rng(0).normal(size=(1500, 5))
+found = {}
+for dtype in ("float32", "float64"):
+    model = HeatSketch(16).fit(X.astype(dtype))
+    found[dtype] = model.embedding_
+    found[f"{dtype}, new points"] = model.transform(X[:300].astype(dtype) + 0.01)
+np.savez(path, **found)
+"""
+
+
+def python(program, *words, blas, numba):
     variables = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
     environment = os.environ | dict.fromkeys(variables, str(blas)) | {"NUMBA_NUM_THREADS": numba}
-    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, str(own)]
+    command = [sys.executable, "-W", "ignore", "-c", program, *map(str, words)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    found, digests = json.loads(done.stdout)
+    return done.stdout
+
+
+def run(blas, numba, own):
+    found, digests = json.loads(python(PROGRAM, own, blas=blas, numba=numba))
     assert found == min(blas, os.cpu_count())
     return digests
 
@@ -58,6 +86,20 @@ def test_threads_change_no_bit():
     assert len({tuple(digest) for digest in plain.values()}) == 6
     for blas, numba, own in [(2, "1", 1), (1, "2", 2), (2, "2", 3)]:
         assert run(blas, numba, own) == plain
+
+
+@pytest.mark.untraced
+def test_on_all_pairs_threads_change_no_more_than_rounding_does(tmp_path):
+    for n_threads in (1, 2):
+        path = tmp_path / f"{n_threads}.npz"
+        python(ALL_PAIRS, n_threads, path, blas=n_threads, numba=str(n_threads))
+    with np.load(tmp_path / "1.npz") as one, np.load(tmp_path / "2.npz") as two:
+        assert len(one) == 4
+        for name in one:
+            allowed = tolerance(one[name].dtype, terms=1500)
+            assert allowed < 1e-12 or name.startswith("float32")
+            lengths = np.linalg.norm(one[name], axis=1)
+            assert (np.linalg.norm(one[name] - two[name], axis=1) <= allowed * lengths).all()
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3])

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from copy import copy
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -50,8 +50,8 @@ class HeatSketch(HeatEmbedding):
               E |y_i - y_j|^2 = d_p(i, j)^2 = |(A^p)_i - (A^p)_j|^2
 
     ``A`` is the heat operator of the data, ``G`` a random block: the Gaussian process embedding
-    of Gilbert and O'Neill (2024), Algorithms 4 and 5. There is no eigen-solver, so nothing can
-    fail to converge, and the cost is known: ``power`` products with ``A``.
+    of Gilbert and O'Neill (2024), Algorithms 4 and 5. There is no eigen-solver: with the default
+    normalization nothing has to converge, and the cost is known: ``power`` products with ``A``.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class HeatSketch(HeatEmbedding):
         self.random_state = random_state
         self.engine = engine
 
-    def grow(self, n_components: int) -> HeatSketch:
+    def grow(self, n_components: int) -> Self:
         """Add columns to the sketch: what a fit with so many would have given, bit for bit.
 
         The graph, which takes most of the time of a fit, is not searched again. Nor is the power

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import reprlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -63,10 +64,17 @@ from heatsketch.validation import (
     stored_like,
 )
 
-__all__ = ["ALL_PAIRS_UP_TO", "HeatEmbedding"]
+__all__ = ["ALL_PAIRS_UP_TO", "HeatEmbedding", "checks_parameters"]
 
 TRANSFORM_ENTRIES = 16_000_000  # affinities of new points held at a time
 ALL_PAIRS_UP_TO = 5000  # points, unless told otherwise
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def checks_parameters(fit: Method) -> Method:
+    """Let scikit-learn check the parameters before a fit; the method keeps its types."""
+    return _fit_context(prefer_skip_nested_validation=True)(fit)
 
 
 class _Trained(NamedTuple):
@@ -88,6 +96,8 @@ class HeatEmbedding(
 ):
     """What the two embeddings share: the way from ``X`` to rows of the heat operator."""
 
+    embedding_: np.ndarray
+
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto", "local"})],
@@ -107,8 +117,8 @@ class HeatEmbedding(
         """Make an embedding of the last product, in place."""
         return self._weighted(last, A)
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, *, row_ids: Any = None) -> HeatEmbedding:
+    @checks_parameters
+    def fit(self, X: Any, y: Any = None, *, row_ids: Any = None) -> Self:
         """Embed the points of ``X``.
 
         Parameters
@@ -129,7 +139,7 @@ class HeatEmbedding(
         with fit_progress(self):
             return self._fit(X, row_ids)
 
-    def _fit(self, X: Any, row_ids: Any) -> HeatEmbedding:
+    def _fit(self, X: Any, row_ids: Any) -> Self:
         self._forget()
         with resolve_engine(self.engine).working() as engine:
             self._fit_by(engine, X, row_ids)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    _fit_context,
-)
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch.callbacks import CallbackSupportMixin, fit_progress
 from heatsketch.exceptions import DtypeError
+from heatsketch.heat_embedding import checks_parameters
 from heatsketch.least_distortion import least_distortion_map
 from heatsketch.saved_models import SaveMixin
 from heatsketch.validation import check_numbers, check_scale
@@ -94,8 +90,8 @@ class NearIsometry(
         self.n_components = n_components
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> NearIsometry:
+    @checks_parameters
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Find the map.
 
         Parameters

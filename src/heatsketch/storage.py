@@ -19,7 +19,7 @@ __all__ = ["load", "model_info"]
 MODELS: dict[str, type] = {kind.__name__: kind for kind in (HeatSketch, DiffusionMap, NearIsometry)}
 
 
-def load(path: Any) -> Any:
+def load(path: Any) -> HeatSketch | DiffusionMap | NearIsometry:
     r"""Load a fitted model, which gives the same :math:`Y = A^p G / \sqrt{k}` bit for bit.
 
     Nothing in the file is executed, and whatever is wrong with it is an error: every bit is under
