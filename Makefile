@@ -29,7 +29,7 @@ weekly: ## statistics with a seed of this week, and four times as many trials
 	python -m pytest --timeout=3600 tests/test_confidence.py
 
 repeat: ## the tests of the cluster fifty times, in hours; ends at the first that fails
-	for i in $$(seq 50); do python -m pytest -q -n 2 tests/test_dask_engine.py tests/test_dask_blocks.py || exit 1; done
+	for i in $$(seq 50); do python -m pytest -q -n 2 tests/test_dask_*.py || exit 1; done
 
 fuzz: ## damage two million files, and write how long that took to docs/benchmarks
 	python -m pip install --group fuzz
