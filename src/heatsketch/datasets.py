@@ -149,7 +149,7 @@ def gaussian_clouds(
     >>> gaussian_clouds(300, seed=0).shape
     (300, 3)
     """
-    n_points = whole_number(n_points, "n_points")
+    n_points = whole_number(n_points, "n_points", least=0)
     dimension = whole_number(dimension, "dimension", least=1)
     X = gaussian_block(n_points, dimension, seed=_apart(seed))
     rows = np.arange(n_points)
@@ -159,11 +159,11 @@ def gaussian_clouds(
 
 def _directions(n_points: int, which: int, seed: int) -> np.ndarray:
     """Return uniform points on the unit circle; another ``which`` gives independent ones."""
-    n_points = whole_number(n_points, "n_points")
+    n_points = whole_number(n_points, "n_points", least=0)
     pair = gaussian_block(n_points, 2, seed=_apart(seed), first_column=2 * which)
     return pair / np.sqrt(pair[:, :1] ** 2 + pair[:, 1:] ** 2)
 
 
 def _apart(seed: int) -> int:
     """Return a seed that nobody gives: points and the block that sketches them must not agree."""
-    return whole_number(seed, "seed") ^ (1 << 127)
+    return whole_number(seed, "seed", least=0) ^ (1 << 127)

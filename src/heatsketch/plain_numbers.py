@@ -46,7 +46,7 @@ _STRIP_ENTRIES = 4_000_000  # of a dense matrix, compared with its transpose at 
 _FILLED = {"bsr", "dia"}  # formats that fill up with zeros what they do not store
 
 
-def whole_number(value: Any, name: str, *, least: int = 0) -> int:
+def whole_number(value: Any, name: str, *, least: int | None = None) -> int:
     """Return a number of things as one of Python's integers, which do not wrap around.
 
     Examples
@@ -64,7 +64,7 @@ def whole_number(value: Any, name: str, *, least: int = 0) -> int:
         raise DtypeError(
             f"{name}={value!r} must be a whole number; use int({name}) if it stands for one."
         ) from None
-    if number < least:
+    if least is not None and number < least:
         raise HeatSketchError(f"{name}={number} must be at least {least}; use a larger number.")
     return number
 

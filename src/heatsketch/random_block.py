@@ -147,8 +147,8 @@ def _block(kind, rows, n_columns, *, first_column, seed, dtype):
     from heatsketch.compiled import stream  # numba is loaded when first needed
 
     fill = {Kind.GAUSSIAN: stream.gaussian_entries, Kind.RADEMACHER: stream.rademacher_entries}
-    rows, n_columns = _row_ids(rows), whole_number(n_columns, "n_columns")
-    first_column = whole_number(first_column, "first_column")
+    rows, n_columns = _row_ids(rows), whole_number(n_columns, "n_columns", least=0)
+    first_column = whole_number(first_column, "first_column", least=0)
     if first_column + n_columns > MOST_COLUMNS or np.dtype(dtype) not in (np.float32, np.float64):
         raise DtypeError(
             f"first_column={first_column} and dtype={dtype} must be below 2**62 and float32 or "
