@@ -1,5 +1,6 @@
 """The kernel."""
 
+import re
 from functools import partial
 
 import numpy as np
@@ -77,8 +78,9 @@ def test_extreme_bandwidths_leave_nothing_or_everything(form, dtype):
         found = K.toarray() if sparse.issparse(K) else K
         assert found.dtype == dtype
         assert found[0, 1] == found[1, 0] == far
-    for bad in (0.0, -1.0, np.nan):
-        with pytest.raises(HeatSketchError, match=rf"epsilon={bad} must be positive; use estimate"):
+    for bad in (0.0, -1.0, np.nan, None, "auto", [2.0]):
+        says = f"epsilon={bad!r} must be positive; use estimate"
+        with pytest.raises(HeatSketchError, match=re.escape(says)):
             gaussian_affinity(d2, epsilon=bad)
 
 

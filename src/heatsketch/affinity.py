@@ -91,9 +91,9 @@ def _squares(d2: Any) -> Any:
 
 
 def _exponents(d2: Any, epsilon: float) -> Any:
-    if not epsilon > 0:
+    if np.ndim(epsilon) or isinstance(epsilon, str) or epsilon is None or not epsilon > 0:
         raise HeatSketchError(
-            f"epsilon={epsilon} must be positive; use estimate_epsilon(d2).epsilon, for instance."
+            f"epsilon={epsilon!r} must be positive; use estimate_epsilon(d2).epsilon, for instance."
         )
     # In the dtype of d2 an extreme epsilon would round to 0 or to infinity, and 0 / 0 is nan.
     limits = np.finfo(np.result_type(d2.dtype, 1.0))
