@@ -1,5 +1,8 @@
 """The kernel."""
 
+import re
+from functools import partial
+
 import numpy as np
 import pytest
 from registry import cloud
@@ -15,7 +18,7 @@ from heatsketch.affinity import (
 )
 from heatsketch.compiled.products import CHUNK
 from heatsketch.distance_tiles import DistanceTiles
-from heatsketch.exceptions import HeatSketchError
+from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, MissingValueError
 from heatsketch.row_chunks import multiply_vector
 
 
@@ -76,8 +79,9 @@ def test_extreme_bandwidths_leave_nothing_or_everything(form, dtype):
         found = K.toarray() if sparse.issparse(K) else K
         assert found.dtype == dtype
         assert found[0, 1] == found[1, 0] == far
-    for bad in (0.0, -1.0, np.nan):
-        with pytest.raises(HeatSketchError, match=rf"epsilon={bad} must be positive; use estimate"):
+    for bad in (0.0, -1.0, np.nan, None, "auto", [2.0]):
+        says = f"epsilon={bad!r} must be positive; use estimate"
+        with pytest.raises(HeatSketchError, match=re.escape(says)):
             gaussian_affinity(d2, epsilon=bad)
 
 
@@ -95,6 +99,108 @@ def test_pieces_do_not_matter(monkeypatch):
     np.testing.assert_array_equal(gaussian_affinity(d2, epsilon=0.7).data, plain[0].data)
     np.testing.assert_array_equal(local_scales(d2.toarray()), plain[1])
     assert (plain[0].data != d2.data).all()  # what was given is left alone
+
+
+# --- whatever form the distances have -----------------------------------------------------
+
+
+def halves_twice(d2):
+    """Return each entry as two halves at the same place."""
+    entries = d2.tocoo()
+    twice = np.tile(np.arange(entries.nnz), 2)
+    places = entries.row[twice], entries.col[twice]
+    return sparse.coo_array((entries.data[twice] / 2, places), shape=d2.shape)
+
+
+def rows_of_halves(d2):
+    entries = halves_twice(d2)
+    order = np.argsort(entries.row, kind="stable")
+    return sparse.csr_array((entries.data[order], entries.col[order], 2 * d2.indptr), d2.shape)
+
+
+def of_another_machine(d2):
+    d2 = d2.copy()
+    d2.data = d2.data.astype(">f8")
+    return d2
+
+
+SPARSE_FORMS = {
+    **{name: getattr(sparse, f"{name}_array") for name in ("coo", "csc", "lil", "dok")},
+    **{f"{name}_matrix": getattr(sparse, f"{name}_matrix") for name in ("coo", "csc", "csr")},
+    "halves twice": halves_twice,
+    "rows of halves": rows_of_halves,
+    "long double": lambda d2: d2.astype(np.longdouble),
+    "big-endian": of_another_machine,
+}
+DENSE_FORMS = {
+    "list": np.ndarray.tolist,
+    "long double": lambda d2: d2.astype(np.longdouble),
+    "big-endian": lambda d2: d2.astype(">f8"),
+    "objects": lambda d2: d2.astype(object),
+    "columns first": np.asfortranarray,
+}
+
+
+@pytest.mark.parametrize("name", SPARSE_FORMS)
+def test_every_sparse_form_says_the_same(name):
+    X = cloud(40)
+    X[7] = X[3]  # a distance of zero is a distance
+    for d2 in (neighbor_graph(X, n_neighbors=8), neighbor_graph(X, n_neighbors=8)[:5]):
+        form = SPARSE_FORMS[name](d2)
+        K, wanted = gaussian_affinity(form, epsilon=2.0), gaussian_affinity(d2, epsilon=2.0)
+        assert (K.format, K.dtype, K.nnz) == ("csr", np.float64, wanted.nnz)
+        np.testing.assert_array_equal(K.toarray(), wanted.toarray())
+        np.testing.assert_array_equal(local_scales(form), local_scales(d2))
+
+
+@pytest.mark.parametrize("name", DENSE_FORMS)
+def test_every_dense_form_says_the_same(name):
+    d2 = neighbor_graph(cloud(40))
+    form = DENSE_FORMS[name](d2)
+    K = gaussian_affinity(form, epsilon=2.0)
+    assert K.dtype == np.float64
+    np.testing.assert_array_equal(K, gaussian_affinity(d2, epsilon=2.0))
+    np.testing.assert_array_equal(local_scales(form), local_scales(d2))
+
+
+def test_what_is_plain_already_is_not_copied():
+    d2 = neighbor_graph(cloud(40), n_neighbors=8)
+    assert gaussian_affinity(d2, epsilon=1.0).indices is d2.indices
+    backwards = sparse.csr_array((d2.data, 39 - d2.indices, d2.indptr), shape=d2.shape)
+    assert gaussian_affinity(backwards, epsilon=1.0).indices is backwards.indices
+
+
+@pytest.mark.parametrize("function", [partial(gaussian_affinity, epsilon=1.0), local_scales])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csc_array])
+def test_what_is_no_distance_is_refused_by_its_place(function, form):
+    d2 = neighbor_graph(cloud(10))
+    for value, error, says in (
+        (np.nan, MissingValueError, r"d2\[3, 5\] is NaN, .*correct d2"),
+        (-0.25, AffinityError, r"d2\[3, 5\] is -0.25, but .*correct d2"),
+    ):
+        d2[3, 5] = value
+        with pytest.raises(error, match=says):
+            function(form(d2))
+    with pytest.raises(DtypeError, match=r"Complex data not supported: d2 has"):
+        function(form(d2 + 1j))
+
+
+@pytest.mark.parametrize("function", [partial(gaussian_affinity, epsilon=1.0), local_scales])
+def test_zeros_that_may_be_padding_are_refused(function):
+    d2 = neighbor_graph(cloud(40), n_neighbors=8)
+    for form in (d2.tobsr((2, 2)), d2.todia()):
+        with pytest.raises(AffinityError, match=r"d2 is in (BSR|DIA) format, .*; give the CSR"):
+            function(form)
+
+
+def test_an_infinite_distance_has_no_affinity():
+    assert gaussian_affinity(np.array([[0.0, np.inf]]), epsilon=1.0).tolist() == [[1, 0]]
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (5,)])
+def test_scales_need_rows_and_columns(shape):
+    with pytest.raises(HeatSketchError, match=r"d2 of shape .*(give|use)"):
+        local_scales(np.ones(shape))
 
 
 # --- local scales -------------------------------------------------------------------------

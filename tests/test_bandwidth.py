@@ -238,6 +238,37 @@ def test_a_missing_distance_is_refused(value):
         estimate_epsilon(cloud(5), metric=lambda x, y: value)
 
 
+def test_a_missing_coordinate_is_refused_by_its_place():
+    X = cloud(20)
+    X[3, 1] = np.nan
+    for form in (np.asarray, sparse.csr_array, sparse.coo_array):
+        with pytest.raises(MissingValueError, match=r"X contains NaN in row 3, column 1, .*; fill"):
+            estimate_epsilon(form(X), metric="euclidean")
+
+
+@pytest.mark.parametrize("metric", [None, "precomputed"])
+def test_what_is_no_distance_is_refused(metric):
+    d2 = neighbor_graph(cloud(20))
+    for form in (d2, sparse.csr_array(d2)):
+        form[3, 1] = -1
+        with pytest.raises(AffinityError, match=f"metric={metric!r}: X holds -1, .*; correct X"):
+            estimate_epsilon(form, metric=metric)
+    graph = neighbor_graph(cloud(20), n_neighbors=5)
+    for form in (graph.tobsr((2, 2)), graph.todia()):
+        with pytest.raises(AffinityError, match=r"X is in (BSR|DIA) format, .*; give the CSR"):
+            estimate_epsilon(form, metric=metric)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "becomes"), [("f2", "f8"), (">f4", "f4"), (">f8", "f8"), (np.longdouble, "f8")]
+)
+def test_numbers_of_any_width_have_a_bandwidth(dtype, becomes):
+    X = cloud(40).astype(dtype)
+    assert estimate(X)[:2] == estimate(X.astype(becomes))[:2]
+    d2 = neighbor_graph(X).astype(dtype)
+    assert estimate_epsilon(d2)[:2] == estimate_epsilon(d2.astype(becomes))[:2]
+
+
 def test_numbers_in_a_row_are_not_points():
     with pytest.raises(HeatSketchError, match=r"X of shape \(5,\) .*use X.reshape\(-1, 1\)"):
         estimate(np.arange(5.0))

@@ -6,6 +6,7 @@ from registry import SEEDS
 from scipy import stats
 
 from heatsketch import datasets
+from heatsketch.exceptions import DtypeError, HeatSketchError
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -50,3 +51,34 @@ def test_clouds_have_their_centers(seed):
 
 def test_another_seed_gives_other_points():
     assert abs(datasets.circle(50, seed=0) - datasets.circle(50, seed=1)).max() > 0.1
+
+
+SETS = [getattr(datasets, name) for name in datasets.__all__]
+
+
+@pytest.mark.parametrize("points", SETS)
+def test_integers_of_numpy_are_integers(points):
+    wanted = points(200, seed=3)
+    for number in (np.int64, np.uint8):
+        np.testing.assert_array_equal(points(number(200), seed=number(3)), wanted)
+
+
+@pytest.mark.parametrize("points", SETS)
+def test_numbers_of_points_and_seeds_are_whole(points):
+    for options in ({"n_points": 20.0}, {"n_points": True}, {"seed": 3.0}, {"seed": None}):
+        ((name, value),) = options.items()
+        with pytest.raises(DtypeError, match=rf"{name}={value} must be a whole number; use int"):
+            points(**{"n_points": 20, "seed": 0} | options)
+    for name in ("n_points", "seed"):
+        with pytest.raises(HeatSketchError, match=rf"{name}=-1 must be at least \d; use"):
+            points(**{"n_points": 20, "seed": 0, name: -1})
+
+
+def test_a_circle_with_outliers_has_room_for_them():
+    with pytest.raises(HeatSketchError, match=r"n_points=1 must be at least 2; use"):
+        datasets.circle_with_outliers(np.uint8(1), seed=0)
+
+
+def test_clouds_have_a_dimension():
+    with pytest.raises(HeatSketchError, match=r"dimension=0 must be at least 1; use"):
+        datasets.gaussian_clouds(20, seed=0, dimension=0)

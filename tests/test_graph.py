@@ -4,6 +4,8 @@ import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from registry import SEEDS, circle, cloud, two_blobs
 from scipy import sparse
@@ -11,7 +13,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
 from heatsketch import LocalEngine, gaussian_affinity, neighbor_graph
-from heatsketch.exceptions import HeatSketchError
+from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, MissingValueError
 from heatsketch.graph import METRICS, _stack, count_components, find_neighbors, squared_distances
 from heatsketch.neighbor_lists import index_dtype
 from heatsketch.testing import check_engine
@@ -159,3 +161,134 @@ def test_stacked_blocks_may_hold_more_than_int32_counts(monkeypatch):
     monkeypatch.setattr(sparse, "csr_array", lambda arrays, shape: arrays)
     indptr = _stack([one, one, one])[2]
     np.testing.assert_array_equal(indptr, (2**31 - 1) * np.arange(4))
+
+
+# --- the door -------------------------------------------------------------------------------
+
+
+def of_another_machine(X):
+    return X.astype(X.dtype.newbyteorder())
+
+
+DENSE_POINTS = {
+    "list": np.ndarray.tolist,
+    "frame": pd.DataFrame,
+    "frame of polars": pl.DataFrame,
+    "objects": lambda X: X.astype(object),
+    "big-endian": of_another_machine,
+    "long double": lambda X: X.astype(np.longdouble),
+    "nothing masked": np.ma.masked_array,
+}
+SPARSE_POINTS = {
+    form: getattr(sparse, form)
+    for kind in ("array", "matrix")
+    for form in (f"{name}_{kind}" for name in ("csr", "csc", "coo", "lil", "dok", "dia", "bsr"))
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"n_neighbors": 5}, {"metric": "cosine"}])
+@pytest.mark.parametrize("form", DENSE_POINTS)
+def test_points_may_come_in_any_dense_form(form, options):
+    X = cloud(20).astype(np.float16).astype(np.float64)
+    found, wanted = neighbor_graph(DENSE_POINTS[form](X), **options), neighbor_graph(X, **options)
+    assert found.dtype == np.float64
+    assert abs(found - wanted).max() == 0
+    halves = neighbor_graph(X.astype(np.float16), **options)
+    assert halves.dtype == np.float64
+    assert abs(halves - wanted).max() == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"n_neighbors": 5}, {"metric": "cosine"}])
+@pytest.mark.parametrize("form", SPARSE_POINTS)
+def test_points_may_come_in_any_sparse_form(form, options):
+    X = cloud(20).round(1)
+    X[::3, 1] = 0
+    found = neighbor_graph(SPARSE_POINTS[form](X), **options)
+    wanted = neighbor_graph(sparse.csr_array(X), **options)
+    assert type(found) is type(wanted)
+    assert abs(found - wanted).max() == 0
+
+
+def test_distances_may_come_in_any_form():
+    wanted = neighbor_graph(cloud(20), n_neighbors=5)
+    distances = wanted.sqrt()
+    for form in ("csc", "coo", "lil", "dok"):
+        given = distances.asformat(form)
+        found = neighbor_graph(given, metric="precomputed")
+        assert found.nnz == wanted.nnz
+        np.testing.assert_allclose(found.toarray(), wanted.toarray())
+    for form in ("bsr", "dia"):
+        with pytest.raises(AffinityError, match=rf"X is in {form.upper()} format.*; give the CSR"):
+            neighbor_graph(distances.asformat(form), metric="precomputed")
+
+
+def changed(value, row=3, column=1):
+    X = cloud(20).astype(type(value) if isinstance(value, complex) else float)
+    X[row, column] = value
+    return X
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "says"),
+    [
+        (changed(np.nan), MissingValueError, "X contains NaN in row 3, column 1, .*; fill"),
+        (changed(np.inf), MissingValueError, "X contains infinity .* in row 3, column 1, .*; fill"),
+        (changed(1j), DtypeError, "X has dtype complex128; pass"),
+        (cloud(20).astype(str), DtypeError, "X has dtype <U.*; encode"),
+        (np.ma.masked_equal(changed(0.5), 0.5), MissingValueError, "X is a masked .* 1 masked"),
+        (cloud(20)[:, 0], HeatSketchError, r"X of shape \(20,\) .*; use X.reshape"),
+        (cloud(20)[:0], HeatSketchError, r"X of shape \(0, 3\) is empty; give"),
+        (cloud(20)[:, :0], HeatSketchError, r"X of shape \(20, 0\) is empty; give"),
+        (None, MissingValueError, "X is None"),
+    ],
+)
+@pytest.mark.parametrize("n_neighbors", [None, 5])
+def test_what_is_no_point_is_refused(X, error, says, n_neighbors):
+    with pytest.raises(error, match=says):
+        neighbor_graph(X, n_neighbors=n_neighbors)
+    if error is MissingValueError and type(X) is np.ndarray:
+        for form in (sparse.csr_array, sparse.coo_array):
+            with pytest.raises(error, match=says):
+                neighbor_graph(form(X), n_neighbors=n_neighbors)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "error", "says"),
+    [
+        ((3, 1), np.nan, MissingValueError, r"X\[3, 1\] is NaN.*correct"),
+        ((3, 1), np.inf, MissingValueError, r"infinity .* in row 3, column 1"),
+        ((3, 1), -1.0, AffinityError, r"X\[3, 1\] is -1, but distances are at least 0; correct"),
+        ((4, 4), 1.0, AffinityError, r"X\[4, 4\] is 1, .* set the diagonal of X to 0"),
+        ((3, 1), 9.0, AffinityError, r"needs a symmetric X.*; use \(X \+ X.T\) / 2"),
+    ],
+)
+def test_what_is_no_distance_is_refused(place, value, error, says):
+    distances = np.sqrt(neighbor_graph(cloud(20)))
+    distances[place] = value
+    with pytest.raises(error, match=says):
+        neighbor_graph(distances, metric="precomputed")
+    if value != 9.0:  # a sparse graph of neighbours need not be symmetric
+        with pytest.raises(error, match=says):
+            neighbor_graph(sparse.csr_array(distances), metric="precomputed")
+    with pytest.raises(AffinityError, match=r"X has shape \(5, 20\); give one row and one column"):
+        neighbor_graph(distances[5:10], metric="precomputed")
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+def test_neighbors_are_counted_in_whole_numbers(metric):
+    for value in (5.0, "auto", True, [5], np.nan):
+        with pytest.raises(DtypeError, match=r"n_neighbors=.* must be a whole number; use int"):
+            neighbor_graph(cloud(20), n_neighbors=value, metric=metric)
+    wanted = neighbor_graph(cloud(20), n_neighbors=5, metric=metric)
+    for value in (np.array(5), np.uint8(5)):
+        found = neighbor_graph(cloud(20), n_neighbors=value, metric=metric)
+        np.testing.assert_array_equal(found.toarray(), wanted.toarray())
+
+
+def test_asymmetry_is_looked_for_in_strips(monkeypatch):
+    monkeypatch.setattr("heatsketch.plain_numbers._STRIP_ENTRIES", 50)
+    distances = np.sqrt(neighbor_graph(cloud(20)))
+    neighbor_graph(distances, metric="precomputed")
+    distances[19, 7] += 0.25
+    with pytest.raises(AffinityError, match=r"differ by up to 0.25; use"):
+        neighbor_graph(distances, metric="precomputed")

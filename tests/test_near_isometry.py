@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from registry import SEEDS, cloud
+from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_scikit_learn_contract import NOT_GENERATED
@@ -11,7 +12,7 @@ from heatsketch import HeatSketch, bilipschitz_constant, datasets
 from heatsketch.adapted_block import adapted_block
 from heatsketch.compiled import pairs as loops
 from heatsketch.distances import exact_diffusion_distances
-from heatsketch.exceptions import HeatSketchError
+from heatsketch.exceptions import DtypeError, HeatSketchError
 from heatsketch.experiments import CATALOGUE, METHODS
 from heatsketch.experiments.runner import sample
 from heatsketch.graph import squared_distances
@@ -163,8 +164,36 @@ def test_refusals_say_what_to_do():
         certified_distortion(Z[:9], Z)
     with pytest.raises(HeatSketchError, match=r"Z has shape \(10,\)"):
         least_distortion_map(Z[:, 0], 1)
-    with pytest.raises(HeatSketchError, match="NaN or infinity in row 4"):
+    with pytest.raises(HeatSketchError, match=r"contains NaN in row 4, column \d.*; fill"):
         least_distortion_map(np.where(np.arange(10)[:, np.newaxis] == 4, np.nan, Z), 1)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "becomes"), [("f2", "f8"), (">f4", "f4"), (">f8", "f8"), (np.longdouble, "f8")]
+)
+def test_coordinates_of_any_width_are_coordinates(dtype, becomes):
+    Z = cloud(40, 4).astype(dtype)
+    plain = Z.astype(becomes)
+    found, wanted = least_distortion_map(Z, 2), least_distortion_map(plain, np.uint8(2))
+    np.testing.assert_array_equal(found.components, wanted.components)
+    assert certified_distortion(Z[:, :2], Z) == certified_distortion(plain[:, :2], plain)
+    assert certified_distortion(Z, Z.tolist(), seed=np.uint8(250)).exact
+
+
+def test_what_has_no_coordinates_is_refused():
+    Z = cloud(10, 3)
+    for bad, says in (
+        (sparse.csr_array(Z), r"{} is a sparse matrix .*; pass {}.toarray\(\)"),
+        (Z + 1j, "{} has dtype complex128; pass"),
+        (Z.astype(str), "{} has dtype <U.*; encode"),
+    ):
+        with pytest.raises(DtypeError, match=says.format("Z", "Z")):
+            least_distortion_map(bad, 2)
+        with pytest.raises(DtypeError, match=says.format("Y", "Y")):
+            certified_distortion(bad, Z)
+    for n_components in (2.0, True, "2"):
+        with pytest.raises(DtypeError, match=r"n_components=.* must be a whole number; use int"):
+            least_distortion_map(Z, n_components)
 
 
 # --- against the paper's methods ------------------------------------------------------------

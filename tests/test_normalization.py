@@ -6,7 +6,7 @@ from registry import FORMS, SEEDS, affinity, circle, cloud, two_blobs
 from scipy import sparse
 
 from heatsketch import bistochastic_scaling, heat_operator, symmetric_scaling
-from heatsketch.exceptions import ScalingError, ScalingFailure
+from heatsketch.exceptions import DtypeError, HeatSketchError, ScalingError, ScalingFailure
 from heatsketch.normalization import SCALINGS
 from heatsketch.testing import check_affinity, check_heat_operator
 
@@ -233,3 +233,23 @@ def test_sweeps_may_run_out():
     with pytest.raises(ScalingError, match="after 3 sweeps") as caught:
         bistochastic_scaling(affinity(circle(50), 0.25), max_iter=3)
     assert caught.value.reason is ScalingFailure.SWEEPS_EXHAUSTED
+
+
+@pytest.mark.parametrize("scaling", SCALINGS.values())
+@pytest.mark.parametrize("dtype", ["f2", ">f4", ">f8", np.longdouble, int])
+def test_numbers_of_any_width_are_scaled_in_double_precision(scaling, dtype):
+    K = (8 * affinity(cloud(30), 1.0)).astype(dtype)
+    found, wanted = scaling(K), scaling(K.astype(np.float64))
+    assert found.current.dtype == np.float64
+    np.testing.assert_allclose(found.current, wanted.current, rtol=1e-14)
+
+
+@pytest.mark.parametrize("scaling", SCALINGS.values())
+def test_what_is_no_matrix_of_numbers_is_refused(scaling):
+    K = affinity(cloud(10), 1.0)
+    for bad in (K[0], K[:0, :0], sparse.csr_array(K)[:0], K.tolist(), None):
+        with pytest.raises(HeatSketchError, match=r"K=.* of shape .* must be a matrix.*use"):
+            scaling(bad)
+    for bad in (K + 1j, sparse.csr_array(K + 1j), K.astype(str)):
+        with pytest.raises(DtypeError, match=r"K has dtype .*; (pass|encode)"):
+            scaling(bad)

@@ -12,7 +12,7 @@ from registry import SEEDS
 from scipy import stats
 
 from heatsketch import gaussian_block, rademacher_block
-from heatsketch.exceptions import DtypeError
+from heatsketch.exceptions import DtypeError, HeatSketchError
 from heatsketch.random_block import STREAM_VERSION, Kind, random_words
 
 VECTORS = json.loads(Path(__file__).with_name("stream_vectors.json").read_text())
@@ -188,16 +188,41 @@ def test_a_gaussian_block_costs_at_most_twice_numpys_own():
     assert np.median(ratios) <= 2
 
 
-@pytest.mark.parametrize("rows", [[-1], [0.5], ["a"], [[1, 2]], None, -3])
+@pytest.mark.parametrize("rows", [[-1], [0.5], ["a"], [[1, 2]], None, -3, True])
 def test_rows_that_are_no_ids_are_refused(rows):
     with pytest.raises(DtypeError, match=r"rows=.*integers from 0"):
         gaussian_block(rows, 2, seed=0)
 
 
-@pytest.mark.parametrize("options", [{"dtype": int}, {"first_column": -5}])
-def test_blocks_are_floats_from_column_zero_on(options):
-    with pytest.raises(ValueError, match=r"at least 0 and a float type"):
-        gaussian_block(3, 2, seed=0, **options)
+@pytest.mark.parametrize("block", BLOCKS.values())
+@pytest.mark.parametrize("dtype", [int, "f2", ">f4", np.longdouble, complex])
+def test_blocks_are_floats_of_two_kinds(block, dtype):
+    with pytest.raises(DtypeError, match=r"dtype=.* must be .* float32 or float64; .*convert"):
+        block(3, 2, seed=0, dtype=dtype)
+
+
+@pytest.mark.parametrize("block", BLOCKS.values())
+@pytest.mark.parametrize("name", ["n_columns", "first_column"])
+def test_columns_are_counted_in_whole_numbers(block, name):
+    def asked(value):
+        return block(**{"rows": 3, "n_columns": 2, "first_column": 1, name: value}, seed=0)
+
+    for value in (True, 2.0, "2", None, [2]):
+        with pytest.raises(DtypeError, match=rf"{name}=.* must be a whole number; use int"):
+            asked(value)
+    with pytest.raises(HeatSketchError, match=rf"{name}=-5 must be at least 0; use"):
+        asked(-5)
+    for value in (2**62, 2**63, 2**64):
+        with pytest.raises(HeatSketchError, match=r"first_column=\d+ .* must be below 2\*\*62"):
+            asked(value)
+    np.testing.assert_array_equal(asked(np.uint8(250)), asked(250))
+
+
+def test_columns_far_out_follow_the_definition():
+    first = 2**62 - 300
+    block = gaussian_block(1, 300, seed=0, first_column=first)
+    wanted = [from_definition("gaussian", 0, first + j, 0) for j in (0, 150, 299)]
+    np.testing.assert_allclose(block[0, [0, 150, 299]], wanted)
 
 
 @pytest.mark.parametrize("seed", [-1, 2**128, 0.5, None, "0"])

@@ -6,9 +6,10 @@ import subprocess
 import sys
 import textwrap
 
+import numpy as np
 import pytest
 
-from heatsketch import estimate_resources
+from heatsketch import HeatSketch, estimate_resources
 from heatsketch.memory import all_pairs_bytes, neighbors_bytes, tiles_bytes
 
 # A process of its own, since memory that was once taken is not all given back.
@@ -98,3 +99,20 @@ def test_estimates_grow_with_what_is_asked():
     beyond = estimate_resources(2_000_000, 4, n_components=8, n_neighbors=None)
     assert beyond.bytes == tiles_bytes(2_000_000, 4, 8, "float32")
     assert beyond.seconds > 3600
+
+
+@pytest.mark.parametrize("number", [np.int32, np.int64, np.uint16])
+def test_integers_of_numpy_do_not_wrap_around(number):
+    """A negative need would pass every limit."""
+    size = 60_000, 50, 64
+    numbers = [number(value) for value in size]
+    for needed in (all_pairs_bytes, tiles_bytes):
+        assert needed(*numbers, "f8") == needed(*size, "f8")
+    found = neighbors_bytes(*numbers, np.uint8(200), "f8")
+    assert found == neighbors_bytes(*size, 200, "f8")
+
+
+def test_a_fit_takes_the_smallest_integers():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    found = HeatSketch(np.uint8(4), power=2).fit(X).embedding_
+    np.testing.assert_array_equal(found, HeatSketch(4, power=2).fit(X).embedding_)

@@ -26,7 +26,8 @@ from scipy import sparse
 
 from heatsketch.distance_tiles import DistanceTiles
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.row_blocks import RowBlocks, ones_for
+from heatsketch.plain_numbers import check_rows, plain_distances
+from heatsketch.row_blocks import RowBlocks, is_lazy, ones_for
 from heatsketch.row_chunks import by_chunks, multiply_vector, scaled_values
 from heatsketch.threads import in_threads
 
@@ -50,7 +51,8 @@ def gaussian_affinity(d2: Any, *, epsilon: float) -> Any:
     ----------
     d2 : array or sparse matrix
         Squared distances. In a sparse matrix the stored entries are the neighbours, stored
-        zeros included; what is not stored has no affinity.
+        zeros included; what is not stored has no affinity. Other formats become CSR, and other
+        numbers than float32 become float64.
     epsilon : float
         Bandwidth, in the units of the squared distances.
 
@@ -68,9 +70,10 @@ def gaussian_affinity(d2: Any, *, epsilon: float) -> Any:
     """
     if isinstance(d2, RowBlocks):
         return d2.map_blocks(partial(gaussian_affinity, epsilon=epsilon))
+    d2 = _squares(d2)
     if sparse.issparse(d2):
         K = copy(d2)  # which shares the indices
-        K.data = np.empty(d2.data.shape, np.result_type(d2.dtype, 1.0))
+        K.data = np.empty_like(d2.data)
         pieces = [slice(i, i + TILE_ENTRIES) for i in range(0, len(K.data), TILE_ENTRIES)]
         in_threads(
             lambda some: np.exp(_exponents(d2.data[some], epsilon), out=K.data[some]), pieces
@@ -81,10 +84,16 @@ def gaussian_affinity(d2: Any, *, epsilon: float) -> Any:
     return np.exp(exponents, out=exponents if isinstance(exponents, np.ndarray) else None)
 
 
+def _squares(d2: Any) -> Any:
+    """Return squared distances that are in memory as plain floats; others are made of such."""
+    is_elsewhere = isinstance(d2, DistanceTiles) or is_lazy(d2)
+    return d2 if is_elsewhere else plain_distances(d2, "d2")
+
+
 def _exponents(d2: Any, epsilon: float) -> Any:
-    if not epsilon > 0:
+    if np.ndim(epsilon) or isinstance(epsilon, str) or epsilon is None or not epsilon > 0:
         raise HeatSketchError(
-            f"epsilon={epsilon} must be positive; use estimate_epsilon(d2).epsilon, for instance."
+            f"epsilon={epsilon!r} must be positive; use estimate_epsilon(d2).epsilon, for instance."
         )
     # In the dtype of d2 an extreme epsilon would round to 0 or to infinity, and 0 / 0 is nan.
     limits = np.finfo(np.result_type(d2.dtype, 1.0))
@@ -154,7 +163,7 @@ def local_scales(d2: Any, *, least: float = 0.0) -> np.ndarray:
 
     Parameters
     ----------
-    d2 : array, CSR array or DistanceTiles of shape (n_rows, n_points)
+    d2 : array, sparse matrix or DistanceTiles of shape (n_rows, n_points)
         Squared distances, those to itself included.
     least : float, default=0.0
         A scale for points all of whose neighbours are copies; the smallest one found if it is 0.
@@ -170,6 +179,8 @@ def local_scales(d2: Any, *, least: float = 0.0) -> np.ndarray:
     >>> local_scales(neighbor_graph(np.arange(20.0)[:, np.newaxis]))[[0, 10]]
     array([7., 4.])
     """
+    d2 = _squares(d2)
+    check_rows(d2, "d2")
     scales = np.sqrt(_neighbor_squares(d2).astype(np.float64))
     # Where all are copies of each other, any scale will do.
     least = least or float(np.where(scales > 0, scales, np.inf).min())

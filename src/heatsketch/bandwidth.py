@@ -17,8 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from heatsketch.exceptions import DegenerateKernelError, HeatSketchError, MissingValueError
+from heatsketch.exceptions import DegenerateKernelError, MissingValueError
 from heatsketch.metrics import refuse_zero_rows, squared_distances_to
+from heatsketch.plain_numbers import (
+    check_finite,
+    check_rows,
+    plain_floats,
+    refuse_filled,
+    refuse_negative,
+)
 from heatsketch.row_blocks import is_lazy
 from heatsketch.threads import in_threads
 
@@ -106,7 +113,7 @@ def estimate_epsilon(X: Any, *, metric: Any = None) -> EpsilonEstimate:
     >>> round(estimate_epsilon(circle, metric="euclidean").epsilon, 1)
     0.5
     """
-    X = _rows(X)
+    X = _checked(X, metric)
     if metric == "cosine":
         refuse_zero_rows(X)
     if metric is not None:
@@ -156,7 +163,7 @@ def sampled_squares(X: Any, *, metric: Any, lots: np.ndarray) -> Any:
            [4., 0.]])
     """
     X = X if is_lazy(X) else _rows(X)
-    X = X if X.dtype.kind == "f" else X.astype(np.float64)
+    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     n_columns = min(X.shape[0], EPSILON_POINTS)
     drawn = _rows(X[_smallest(lots, min(EPSILON_ROWS, EPSILON_ENTRIES // n_columns))])
     if metric == "precomputed":
@@ -279,15 +286,23 @@ def _hill(whole: np.ndarray) -> tuple[int, int]:
 # --- refusals -----------------------------------------------------------------------------
 
 
+def _checked(X: Any, metric: Any) -> Any:
+    """Return plain floats; what is missing among squared distances is counted later."""
+    is_given = metric is None or metric == "precomputed"
+    if is_given:
+        refuse_filled(X, "X")
+    X = _rows(plain_floats(X))
+    check_rows(X)
+    if is_given:
+        refuse_negative(X, f"metric={metric!r}", "distances are at least 0")
+    if metric is not None:
+        check_finite(X)
+    return X
+
+
 def _rows(X: Any) -> Any:
     """Return an array or a CSR array, which has rows."""
-    X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
-    if X.ndim != 2:
-        raise HeatSketchError(
-            f"X of shape {X.shape} must have two dimensions, one row for each point; "
-            "use X.reshape(-1, 1) if each number is a point."
-        )
-    return X
+    return sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
 
 
 def _refuse_missing(squares: np.ndarray) -> None:

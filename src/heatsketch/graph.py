@@ -43,6 +43,17 @@ from heatsketch.metrics import (
     squared_distances_to,
 )
 from heatsketch.neighbor_lists import ListTree, NeighborLists, grow_tree, index_dtype
+from heatsketch.plain_numbers import (
+    check_distances,
+    check_finite,
+    check_rows,
+    check_square,
+    check_symmetric,
+    check_zero_diagonal,
+    plain_distances,
+    plain_floats,
+    whole_number,
+)
 from heatsketch.plain_state import from_plain, plain
 from heatsketch.row_blocks import RowBlocks
 from heatsketch.threads import in_threads
@@ -65,7 +76,7 @@ def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euc
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (n_points, n_features)
+    X : array, sparse matrix or data frame of shape (n_points, n_features)
         Points; with ``metric="precomputed"`` their distances, dense or sparse.
     n_neighbors : int or None, default=None
         Keep a pair if one of the two is among the ``n_neighbors`` nearest of the other;
@@ -77,8 +88,8 @@ def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euc
     Returns
     -------
     array or CSR array of shape (n_points, n_points)
-        Symmetric bit for bit, in the dtype of ``X``. In the sparse form a stored zero is a
-        distance of zero, and what is not stored is no neighbour.
+        Symmetric bit for bit, in float32 if ``X`` is, and in float64 otherwise. In the sparse form
+        a stored zero is a distance of zero, and what is not stored is no neighbour.
 
     Examples
     --------
@@ -94,7 +105,24 @@ def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euc
            [1., 0., 4.],
            [0., 4., 0.]])
     """
-    return find_neighbors(X, n_neighbors=n_neighbors, metric=metric)[1]
+    return find_neighbors(_checked(X, metric), n_neighbors=n_neighbors, metric=metric)[1]
+
+
+def _checked(X: Any, metric: Any) -> Any:
+    """Look at what an estimator has looked at already when it comes to :func:`find_neighbors`."""
+    is_given = metric == "precomputed"
+    X = plain_distances(X, "X") if is_given else plain_floats(X)
+    check_rows(X)
+    check_finite(X)
+    if is_given:
+        check_distances(X)
+        check_square(X, name="metric='precomputed'")
+        check_zero_diagonal(X)
+    if sparse.issparse(X):
+        return sparse.csr_array(X)  # a matrix of scipy's older kind, too
+    if is_given:  # a sparse graph of nearest neighbours need not be symmetric
+        check_symmetric(X, name="metric='precomputed'")
+    return X
 
 
 def squared_distances(X_new: Any, X: Any, *, metric: Any = "euclidean") -> Any:
@@ -246,6 +274,7 @@ def find_neighbors(
         return Neighbors(X, order, metric), _symmetric_squares(X)
     if n_neighbors is None:
         return Neighbors(X, order, metric), squared_distances(X, X, metric=metric)
+    n_neighbors = whole_number(n_neighbors, "n_neighbors")
     if not 1 <= n_neighbors <= X.shape[0]:
         raise HeatSketchError(
             f"n_neighbors={n_neighbors} is not between 1 and the {X.shape[0]} points of X; "
@@ -412,8 +441,8 @@ def _symmetric_squares(distances: Any) -> sparse.csr_array:
 
 
 def _floats(X: Any) -> Any:
-    """Return floats: whole numbers would wrap around or be cut off."""
-    return X if X.dtype.kind == "f" else X.astype(np.float64)
+    """Return floats that loops are compiled for: whole numbers would wrap around or be cut off."""
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
 # --- refusals -----------------------------------------------------------------------------

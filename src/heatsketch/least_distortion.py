@@ -22,9 +22,10 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import minimize
 
-from heatsketch.exceptions import HeatSketchError, MissingValueError
+from heatsketch.exceptions import DtypeError, HeatSketchError
 from heatsketch.hard_pairs import (
     Pairs,
     PairSearch,
@@ -33,6 +34,7 @@ from heatsketch.hard_pairs import (
     hardest,
     joined,
 )
+from heatsketch.plain_numbers import check_finite, plain_floats, whole_number
 from heatsketch.progress import steps
 
 __all__ = ["Distortion", "DistortionMap", "certified_distortion", "least_distortion_map"]
@@ -164,6 +166,7 @@ def least_distortion_map(Z: Any, n_components: int, *, seed: int = 0) -> Distort
     >>> found.log_distortion < 0.6 * plain.log_distortion
     True
     """
+    n_components = whole_number(n_components, "n_components")
     Z = _checked(Z, n_components)
     ground, finder = _surveyed(Z), _PairFinder(Z, seed)
     n_axes = ground.axes.shape[1]
@@ -220,7 +223,8 @@ class _PairFinder:
     """Who finds the worst pairs of a map: a scan of all pairs, or a search where that is long."""
 
     def __init__(self, Z: np.ndarray, seed: int = 0) -> None:
-        self.pairs, self.n_points, self.seed = PairTiles(Z), len(Z), seed
+        self.pairs, self.n_points = PairTiles(Z), len(Z)
+        self.seed = whole_number(seed, "seed", least=0)
         self.n_each = len(Z) if _has_few_pairs(Z) else max(1, FOUND_PAIRS // (2 * len(Z)))
 
     @cached_property
@@ -448,16 +452,16 @@ def _checked(Z: Any, n_components: int) -> np.ndarray:
 
 
 def _floats(Z: Any, name: str) -> np.ndarray:
-    found = np.asarray(Z)
-    found = np.ascontiguousarray(found, found.dtype if found.dtype.kind == "f" else np.float64)
+    found = plain_floats(Z, name)
+    if sparse.issparse(found):
+        raise DtypeError(
+            f"{name} is a sparse matrix of shape {found.shape}; pass {name}.toarray() if it fits "
+            "in memory."
+        )
     if found.ndim != 2 or len(found) < 2:
         raise HeatSketchError(
             f"{name} has shape {found.shape}; give a row of coordinates for each of at least 2 "
             "points."
         )
-    if not np.isfinite(found).all():
-        row = int(np.argmin(np.isfinite(found).all(axis=1)))
-        raise MissingValueError(
-            f"{name} has NaN or infinity in row {row}; fill it in, or drop the row."
-        )
-    return found
+    check_finite(found, name=name)
+    return np.ascontiguousarray(found)

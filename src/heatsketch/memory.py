@@ -51,6 +51,7 @@ def peak_memory() -> int | None:
 
 def all_pairs_bytes(n_points: int, n_features: int, n_components: int, dtype: Any) -> float:
     """Return the bytes that a fit with all pairs of points in memory takes."""
+    n_points, n_features, n_components = _exact(n_points, n_features, n_components)
     size = np.dtype(dtype).itemsize
     points = n_points * n_features * size
     return LIBRARIES + points + (DENSE_COPIES * n_points + 4 * n_components) * n_points * size
@@ -58,6 +59,7 @@ def all_pairs_bytes(n_points: int, n_features: int, n_components: int, dtype: An
 
 def tiles_bytes(n_points: int, n_features: int, n_components: int, dtype: Any) -> float:
     """Return the bytes that a fit with all pairs made anew at every product takes."""
+    n_points, n_features, n_components = _exact(n_points, n_features, n_components)
     size = np.dtype(dtype).itemsize
     return LIBRARIES + TILES + n_points * (n_features + 5 * n_components) * size
 
@@ -75,11 +77,17 @@ def neighbors_bytes(
     >>> round(neighbors_bytes(10**7, 16, 32, 15, "float32") / 2**30)
     8
     """
+    n_points, n_features, n_components = _exact(n_points, n_features, n_components)
     size = np.dtype(dtype).itemsize
-    edge = n_neighbors * (4 + size)  # of a point, in one direction
+    edge = int(n_neighbors) * (4 + size)  # of a point, in one direction
     whole = UNION * edge
     # Points, probes; orders, weights, and what the allocator keeps.
     common = 2 * n_features * size + 4 * N_PROBES + 100
     graph = 2 * edge + whole
     sketch = whole + 3 * n_components * size
     return LIBRARIES + n_points * (common + max(graph, sketch))
+
+
+def _exact(*counts: int) -> tuple[int, ...]:
+    """Return Python's integers: numpy's wrap around, and a negative need passes every limit."""
+    return tuple(int(count) for count in counts)

@@ -16,12 +16,15 @@ Iterates are float64 whatever the dtype of ``K``.
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from heatsketch.exceptions import ScalingError, ScalingFailure
+from heatsketch.exceptions import HeatSketchError, ScalingError, ScalingFailure
+from heatsketch.plain_numbers import refuse_kind
 from heatsketch.row_blocks import computed, from_each_block, ones_for
 from heatsketch.row_chunks import multiply_vector
 
@@ -109,6 +112,7 @@ def symmetric_scaling(K: Any) -> Scaling:
     >>> bool(np.allclose(A @ stationary, stationary))
     True
     """
+    _refuse_strange(K)
     ones = ones_for(K)
     sums = multiply_vector(K, ones)
     _check_sums(sums, sums, n_iter=1)
@@ -156,6 +160,7 @@ def bistochastic_scaling(K: Any, *, tol: float = 1e-12, max_iter: int = 1000) ->
     >>> scaling.n_iter < 60
     True
     """
+    _refuse_strange(K)
     # Start between one and the row sums: an isolated point is then right at once.
     sums = multiply_vector(K, ones_for(K))
     residual = _check_sums(sums, sums, n_iter=1)
@@ -171,6 +176,18 @@ def bistochastic_scaling(K: Any, *, tol: float = 1e-12, max_iter: int = 1000) ->
 
 # What the estimators and the experiments call the two.
 SCALINGS = {"symmetric": symmetric_scaling, "bistochastic": bistochastic_scaling}
+
+
+def _refuse_strange(K: Any) -> None:
+    """Refuse what is no matrix of real numbers; any that answers ``K @ vector`` will do."""
+    if isinstance(K, np.ndarray) or sparse.issparse(K):
+        refuse_kind(K.dtype, "K")
+    shape = getattr(K, "shape", None)
+    if shape is None or len(shape) != 2 or 0 in shape:
+        raise HeatSketchError(
+            f"K={reprlib.repr(K)} of shape {shape} must be a matrix, with a row and a column "
+            "for each point; use numpy.asarray(K) if it is a list."
+        )
 
 
 # Scaling factors beyond this never come back: one more sweep could overflow.

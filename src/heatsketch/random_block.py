@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heatsketch.exceptions import DtypeError
+from heatsketch.plain_numbers import whole_number
 from heatsketch.threads import in_threads
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["STREAM_VERSION", "Kind", "gaussian_block", "rademacher_block", "random_words"]
 
 ROWS_AT_A_TIME = 16_384  # in a thread
+MOST_COLUMNS = 2**62  # which the compiled loops count
 STREAM_VERSION = 1
 
 
@@ -145,10 +147,12 @@ def _block(kind, rows, n_columns, *, first_column, seed, dtype):
     from heatsketch.compiled import stream  # numba is loaded when first needed
 
     fill = {Kind.GAUSSIAN: stream.gaussian_entries, Kind.RADEMACHER: stream.rademacher_entries}
-    rows = _row_ids(rows)
-    if first_column < 0 or np.dtype(dtype).kind != "f":
-        raise ValueError(
-            f"first_column={first_column} and dtype={dtype} must be at least 0 and a float type."
+    rows, n_columns = _row_ids(rows), whole_number(n_columns, "n_columns", least=0)
+    first_column = whole_number(first_column, "first_column", least=0)
+    if first_column + n_columns > MOST_COLUMNS or np.dtype(dtype) not in (np.float32, np.float64):
+        raise DtypeError(
+            f"first_column={first_column} and dtype={dtype} must be below 2**62 and float32 or "
+            "float64; begin with another column, or convert the block afterwards."
         )
     out = np.empty((len(rows), n_columns), dtype)
     address = np.array([kind, STREAM_VERSION], np.uint64)
@@ -161,7 +165,7 @@ def _block(kind, rows, n_columns, *, first_column, seed, dtype):
 
 
 def _row_ids(rows):
-    if isinstance(rows, Integral) and int(rows) >= 0:
+    if isinstance(rows, Integral) and not isinstance(rows, bool) and int(rows) >= 0:
         return np.arange(int(rows), dtype=np.uint64)
     ids = np.asarray(rows)
     if ids.ndim != 1 or ids.dtype.kind not in "iu" or (ids.size and ids.min() < 0):

@@ -21,6 +21,18 @@ from heatsketch.exceptions import (
     MissingValueError,
     ScaleError,
 )
+from heatsketch.plain_numbers import (
+    as_array,
+    check_distances,
+    check_finite,
+    check_square,
+    check_symmetric,
+    check_zero_diagonal,
+    native_numbers,
+    refuse_kind,
+    refuse_negative,
+    stored,
+)
 from heatsketch.row_blocks import from_each_block, is_lazy
 
 __all__ = [
@@ -37,8 +49,6 @@ __all__ = [
 ]
 
 _LARGEST_SUM = 1e100  # of a row of affinities: its square and its inverse are still floats
-_NUMBERS = "biuf"  # kinds of dtype: bool, int, uint, float
-_MISSING = {"NoneType", "NAType", "NaTType"}  # None, pandas.NA and pandas.NaT, by their types
 
 
 def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -54,7 +64,7 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
     """
     if is_lazy(X):
         return _check_lazy(estimator, X, reset=reset)
-    X = _native_numbers(X)
+    X = native_numbers(X)
     # A long double beyond float64 becomes infinity, which is refused below by its place.
     with np.errstate(over="ignore"):
         X = validate_data(
@@ -69,7 +79,7 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
             order="C",
             copy=reset,
         )
-    _check_finite(X, getattr(estimator, "feature_names_in_", None))
+    check_finite(X, getattr(estimator, "feature_names_in_", None))
     _refuse_one_point(X, reset=reset)
     if sparse.issparse(X):
         X = sparse.csr_array(X)
@@ -81,7 +91,7 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 def _check_lazy(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Look at an array block by block, wherever those are."""
-    _refuse_kind(X.dtype)
+    refuse_kind(X.dtype)
     if X.ndim != 2 or not X.shape[0] >= 1:  # which NaN is not, where the sizes are unknown
         raise HeatSketchError(
             f"X has shape {X.shape}; give one row of numbers for each point, and call "
@@ -127,7 +137,7 @@ def check_scale(X: Any, *, dtype: Any, reset: bool) -> None:
 
     New points may be as small as they like: it is the training points that set the scale.
     """
-    values = _stored(X)
+    values = stored(X)
     largest = max(from_each_block(_largest, values)) if values.size else 0.0
     limits = np.finfo(dtype)
     # Half of it: two points may lie on either side of zero.
@@ -154,55 +164,9 @@ def check_idle_parameters(estimator: Any) -> None:
             )
 
 
-def check_square(X: Any, *, name: str) -> None:
-    """Refuse a matrix over all pairs of points that is not square."""
-    if X.shape[0] != X.shape[1]:
-        raise AffinityError(
-            f"{name} makes X a square matrix over pairs of points, "
-            f"but X has shape {X.shape}; give one row and one column for each point."
-        )
-
-
-def check_symmetric(X: Any, *, name: str) -> None:
-    """Refuse a matrix that differs from its transpose by more than rounding."""
-    asymmetry, scale = abs(X - X.T).max(), abs(X).max()
-    if asymmetry > 10 * np.finfo(X.dtype).eps * scale:
-        raise AffinityError(
-            f"{name} needs a symmetric X, but X and its transpose differ by up to "
-            f"{asymmetry:.3g}; use (X + X.T) / 2 if that is what is meant."
-        )
-
-
-def check_zero_diagonal(X: Any) -> None:
-    """Refuse points at a distance from themselves; rounding is let pass.
-
-    Distances by way of inner products leave the square root of machine precision there, relative
-    to the size of the points, which may be large against their distances.
-    """
-    diagonal = X.diagonal()
-    row = int(np.argmax(diagonal))
-    if diagonal[row] > 1e3 * np.sqrt(np.finfo(X.dtype).eps) * X.max():
-        raise AffinityError(
-            f"metric='precomputed': X[{row}, {row}] is {diagonal[row]:.3g}, but a point is at "
-            "distance 0 from itself; set the diagonal of X to 0, or use affinity='precomputed' "
-            "if X holds affinities."
-        )
-
-
-def check_distances(X: Any) -> None:
-    """Refuse negative distances and rows without any."""
-    _refuse_negative(X, "metric='precomputed'", "distances are at least 0")
-    if sparse.issparse(X) and not np.diff(X.indptr).all():
-        row = int(np.argmin(np.diff(X.indptr)))
-        raise AffinityError(
-            f"metric='precomputed': row {row} of X stores no distance at all; "
-            "store at least one neighbour for each point."
-        )
-
-
 def check_affinities(X: Any) -> None:
     """Refuse negative affinities, points without any, and sums that leave the range of floats."""
-    _refuse_negative(X, "affinity='precomputed'", "affinities are at least 0")
+    refuse_negative(X, "affinity='precomputed'", "affinities are at least 0")
     with np.errstate(over="ignore"):
         sums = X @ np.ones(X.shape[1])
     if not sums.all():
@@ -228,7 +192,7 @@ def check_row_ids(row_ids: Any, n_rows: int) -> np.ndarray:
         f"must be {n_rows} integers of at least 0, one for each row of X; "
         "number the rows, for instance with numpy.arange(len(X))."
     )
-    ids = _array(row_ids, "row_ids")
+    ids = as_array(row_ids, "row_ids")
     if ids.dtype.kind not in "iu":
         raise DtypeError(f"{shown} {wanted}")
     if ids.shape != (n_rows,) or ids.min() < 0:
@@ -246,131 +210,3 @@ def stored_like(training_points: Any, X: Any) -> Any:
     if sparse.issparse(training_points):
         return sparse.csr_array(X)
     return X.toarray() if sparse.issparse(X) else X
-
-
-def _refuse_negative(X: Any, name: str, rule: str) -> None:
-    values = _stored(X)
-    if values.size and values.min() < 0:
-        raise AffinityError(f"{name}: X holds {values.min():.3g}, but {rule}; correct X.")
-
-
-def _stored(X: Any) -> np.ndarray:
-    return X.data if sparse.issparse(X) else X
-
-
-# --- numbers only, of this machine's byte order -------------------------------------------
-
-
-def _native_numbers(X: Any) -> Any:
-    """Return ``X`` with every entry a real number in native byte order, or say which is not."""
-    if sparse.issparse(X):
-        _refuse_kind(X.dtype)
-        return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
-    if hasattr(X, "collect"):  # a lazy frame, which holds a plan and no numbers
-        raise DtypeError(
-            f"X is a {type(X).__name__}, which holds no numbers yet; pass X.collect()."
-        )
-    if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        _refuse_strange_columns(X)
-        return X
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        raise MissingValueError(
-            f"X is a masked array with {np.ma.count_masked(X)} masked values; "
-            "fill them in (sklearn.impute), or drop their rows."
-        )
-    array = _array(X, "X")
-    if array.dtype.kind == "O":
-        return _numbers_from_objects(array)
-    _refuse_kind(array.dtype)
-    return X if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-
-
-def _array(values: Any, name: str) -> np.ndarray:
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise DtypeError(
-            f"{name}={reprlib.repr(values)} does not make an array ({error}); "
-            "give all its rows the same length."
-        ) from error
-
-
-def _refuse_kind(dtype: Any, where: str = "X") -> None:
-    kind = np.dtype(dtype).kind if isinstance(dtype, np.dtype) else getattr(dtype, "kind", "O")
-    if kind == "c":
-        raise DtypeError(
-            f"Complex data not supported: {where} has dtype {dtype}; "
-            "pass real and imaginary parts as columns of their own."
-        )
-    if kind not in _NUMBERS:
-        raise DtypeError(
-            f"{where} has dtype {dtype}, which is not a number; encode it as numbers "
-            "(sklearn.preprocessing), or leave it out."
-        )
-
-
-def _refuse_strange_columns(frame: Any) -> None:
-    """Look at a pandas or polars frame column by column.
-
-    Nulls are left to :func:`_check_finite`: other names are to be reported before them.
-    """
-    names = list(frame.columns)
-    if not names:
-        raise HeatSketchError(
-            f"X is a frame of shape {frame.shape}, which has no columns (0 feature(s)); "
-            "give it at least one."
-        )
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise HeatSketchError(f"X has two columns named {twice!r}; rename one of them.")
-    for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
-        where = f"column {name!r} of X"
-        if hasattr(dtype, "is_numeric"):  # polars
-            if not (dtype.is_numeric() or str(dtype) == "Boolean"):
-                _refuse_kind(str(dtype), where)
-        else:
-            _refuse_kind(dtype, where)
-
-
-def _numbers_from_objects(array: np.ndarray) -> np.ndarray:
-    """Turn an array of Python numbers into floats, refuse one of anything else."""
-    for index, value in np.ndenumerate(array):
-        where = f"X{list(index)}" if index else "X"
-        if type(value).__name__ in _MISSING:
-            raise MissingValueError(
-                f"{where} is {value}, which is no number (NaN); "
-                "fill it in (sklearn.impute), or drop its row."
-            )
-        if isinstance(value, complex | np.complexfloating):
-            _refuse_kind(np.dtype(complex), where)
-        # numpy counts a time difference among its integers.
-        is_real = isinstance(value, int | float | np.number | np.bool_)
-        if not is_real or isinstance(value, np.timedelta64):
-            raise DtypeError(
-                f"{where} is {reprlib.repr(value)}; the argument must be numeric, and a "
-                f"{type(value).__name__} is not, nor is a string that looks like a number; "
-                "convert X to floats first."
-            )
-    try:
-        return array.astype(np.float64)
-    except OverflowError as error:
-        largest = reprlib.repr(max(array.flat, key=abs))
-        raise ScaleError(
-            f"X holds {largest}, which is beyond float64 ({error}); divide X by it first."
-        ) from error
-
-
-def _check_finite(X: Any, names: Any) -> None:
-    if np.isfinite(_stored(X)).all():
-        return
-    entries = sparse.coo_array(X) if sparse.issparse(X) else None
-    bad = np.argwhere(~np.isfinite(entries.data if entries is not None else X))
-    place = bad[0] if entries is None else (entries.row[bad[0, 0]], entries.col[bad[0, 0]])
-    row, column = int(place[0]), int(place[1])
-    value = X[row, column]
-    what = "NaN" if np.isnan(value) else f"infinity (inf): {value}"
-    label = f" ({names[column]!r})" if names is not None else ""
-    raise MissingValueError(
-        f"X contains {what} in row {row}, column {column}{label}, and {len(bad)} such values in "
-        "all; fill them in (sklearn.impute), or drop their rows."
-    )

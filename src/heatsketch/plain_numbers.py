@@ -1,0 +1,351 @@
+"""What is given, as plain numbers: Python's integers, native floats, one entry a place.
+
+Compiled loops know two kinds of floats and one kind of sparse matrix, and what they are given
+otherwise they refuse in words of their own, or misread. Whatever is plain already is passed on as
+it is, without a copy.
+"""
+
+from __future__ import annotations
+
+import operator
+import reprlib
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch.exceptions import (
+    AffinityError,
+    DtypeError,
+    HeatSketchError,
+    MissingValueError,
+    ScaleError,
+)
+
+__all__ = [
+    "as_array",
+    "check_distances",
+    "check_finite",
+    "check_rows",
+    "check_square",
+    "check_symmetric",
+    "check_zero_diagonal",
+    "native_numbers",
+    "plain_distances",
+    "plain_floats",
+    "refuse_filled",
+    "refuse_kind",
+    "refuse_negative",
+    "stored",
+    "whole_number",
+]
+
+_NUMBERS = "biuf"  # kinds of dtype: bool, int, uint, float
+_MISSING = {"NoneType", "NAType", "NaTType"}  # None, pandas.NA and pandas.NaT, by their types
+_STRIP_ENTRIES = 4_000_000  # of a dense matrix, compared with its transpose at a time
+_FILLED = {"bsr", "dia"}  # formats that fill up with zeros what they do not store
+
+
+def whole_number(value: Any, name: str, *, least: int | None = None) -> int:
+    """Return a number of things as one of Python's integers, which do not wrap around.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.plain_numbers import whole_number
+    >>> whole_number(np.uint8(200), "n_points") + 100
+    300
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise DtypeError(
+            f"{name}={value!r} must be a whole number; use int({name}) if it stands for one."
+        ) from None
+    if least is not None and number < least:
+        raise HeatSketchError(f"{name}={number} must be at least {least}; use a larger number.")
+    return number
+
+
+# --- matrices -----------------------------------------------------------------------------
+
+
+def plain_floats(X: Any, name: str = "X") -> Any:
+    """Return ``X`` in float32 or float64: an array, or a CSR matrix with one entry a place.
+
+    Other numbers become float64. Stored zeros stay.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from heatsketch.plain_numbers import plain_floats
+    >>> twice = sparse.coo_array(([1, 2], ([0, 0], [1, 1])), shape=(2, 2))
+    >>> plain_floats(twice).data
+    array([3.])
+    """
+    X = native_numbers(X, name)
+    if sparse.issparse(X):
+        check_rows(X, name)
+        return _one_entry_a_place(_floats(X))
+    array = np.asarray(X)
+    # A frame with nulls, too, comes as objects.
+    return _numbers_from_objects(array, name) if array.dtype.kind == "O" else _floats(array)
+
+
+def _floats(X: Any) -> Any:
+    # A long double beyond float64 becomes infinity, which is refused elsewhere by its place.
+    with np.errstate(over="ignore"):
+        return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
+def _one_entry_a_place(X: Any) -> Any:
+    X = X if X.format == "csr" else sparse.csr_array(X)
+    if X.has_canonical_format:
+        return X
+    summed = X.copy()
+    summed.sum_duplicates()  # sorts, too; but rows out of order do no harm
+    return summed if summed.nnz < X.nnz else X
+
+
+def plain_distances(d2: Any, name: str) -> Any:
+    """Return distances, or their squares, as plain floats, none of which is negative or NaN.
+
+    Examples
+    --------
+    >>> from heatsketch.plain_numbers import plain_distances
+    >>> plain_distances([[0, 1], [1, 0]], "d2")
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    refuse_filled(d2, name)
+    d2 = plain_floats(d2, name)
+    values = stored(d2)
+    if not values.size or values.min() >= 0:  # which NaN is not
+        return d2
+    places = sparse.coo_array(d2).coords if sparse.issparse(d2) else np.indices(d2.shape)
+    bad = np.flatnonzero(~(values.ravel() >= 0))[0]
+    place = [int(axis.ravel()[bad]) for axis in places]
+    value = values.ravel()[bad]
+    if np.isnan(value):
+        raise MissingValueError(f"{name}{place} is NaN, which is no distance; correct {name}.")
+    raise AffinityError(
+        f"{name}{place} is {value:.3g}, but distances are at least 0; correct {name}."
+    )
+
+
+def refuse_filled(X: Any, name: str) -> None:
+    """Refuse distances in a format whose zeros may be distances, or may be nothing."""
+    if sparse.issparse(X) and X.format in _FILLED:
+        raise AffinityError(
+            f"{name} is in {X.format.upper()} format, which fills up with zeros that nobody can "
+            f"tell from distances of zero; give the CSR matrix that {name} was made from."
+        )
+
+
+def check_rows(X: Any, name: str = "X") -> None:
+    """Refuse what has no rows and columns."""
+    if len(X.shape) != 2:
+        raise HeatSketchError(
+            f"{name} of shape {X.shape} must have two dimensions, one row for each point; "
+            f"use {name}.reshape(-1, 1) if each number is a point."
+        )
+    if 0 in X.shape:
+        raise HeatSketchError(
+            f"{name} of shape {X.shape} is empty; give at least one row and one column."
+        )
+
+
+# --- distances between all points -----------------------------------------------------------
+
+
+def check_square(X: Any, *, name: str) -> None:
+    """Refuse a matrix over all pairs of points that is not square."""
+    if X.shape[0] != X.shape[1]:
+        raise AffinityError(
+            f"{name} makes X a square matrix over pairs of points, "
+            f"but X has shape {X.shape}; give one row and one column for each point."
+        )
+
+
+def check_symmetric(X: Any, *, name: str) -> None:
+    """Refuse a matrix that differs from its transpose by more than rounding."""
+    asymmetry, scale = _asymmetry(X), max(X.max(), -X.min())
+    if asymmetry > 10 * np.finfo(X.dtype).eps * scale:
+        raise AffinityError(
+            f"{name} needs a symmetric X, but X and its transpose differ by up to "
+            f"{asymmetry:.3g}; use (X + X.T) / 2 if that is what is meant."
+        )
+
+
+def _asymmetry(X: Any) -> Any:
+    if sparse.issparse(X):
+        return abs(X - X.T).max()
+    step = max(1, _STRIP_ENTRIES // len(X))
+    strips = [slice(start, start + step) for start in range(0, len(X), step)]
+    return max(np.abs(X[strip] - X[:, strip].T).max() for strip in strips)
+
+
+def check_zero_diagonal(X: Any) -> None:
+    """Refuse points at a distance from themselves; rounding is let pass.
+
+    Distances by way of inner products leave the square root of machine precision there, relative
+    to the size of the points, which may be large against their distances.
+    """
+    diagonal = X.diagonal()
+    row = int(np.argmax(diagonal))
+    if diagonal[row] > 1e3 * np.sqrt(np.finfo(X.dtype).eps) * X.max():
+        raise AffinityError(
+            f"metric='precomputed': X[{row}, {row}] is {diagonal[row]:.3g}, but a point is at "
+            "distance 0 from itself; set the diagonal of X to 0, or use affinity='precomputed' "
+            "if X holds affinities."
+        )
+
+
+def check_distances(X: Any) -> None:
+    """Refuse negative distances and rows without any."""
+    refuse_negative(X, "metric='precomputed'", "distances are at least 0")
+    if sparse.issparse(X) and not np.diff(X.indptr).all():
+        row = int(np.argmin(np.diff(X.indptr)))
+        raise AffinityError(
+            f"metric='precomputed': row {row} of X stores no distance at all; "
+            "store at least one neighbour for each point."
+        )
+
+
+def refuse_negative(X: Any, name: str, rule: str) -> None:
+    """Refuse numbers below zero, by the rule that they break."""
+    values = stored(X)
+    if values.size and values.min() < 0:
+        raise AffinityError(f"{name}: X holds {values.min():.3g}, but {rule}; correct X.")
+
+
+def stored(X: Any) -> np.ndarray:
+    """Return the numbers of an array, or those that a sparse matrix stores."""
+    return X.data if sparse.issparse(X) else X
+
+
+# --- numbers only, of this machine's byte order -------------------------------------------
+
+
+def native_numbers(X: Any, name: str = "X") -> Any:
+    """Return ``X`` with every entry a real number in native byte order, or say which is not."""
+    if sparse.issparse(X):
+        refuse_kind(X.dtype, name)
+        return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
+    if hasattr(X, "collect"):  # a lazy frame, which holds a plan and no numbers
+        raise DtypeError(
+            f"{name} is a {type(X).__name__}, which holds no numbers yet; pass {name}.collect()."
+        )
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        _refuse_strange_columns(X, name)
+        return X
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise MissingValueError(
+            f"{name} is a masked array with {np.ma.count_masked(X)} masked values; "
+            "fill them in (sklearn.impute), or drop their rows."
+        )
+    array = as_array(X, name)
+    if array.dtype.kind == "O":
+        return _numbers_from_objects(array, name)
+    refuse_kind(array.dtype, name)
+    return X if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def as_array(values: Any, name: str) -> np.ndarray:
+    """Return an array of whatever makes one."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise DtypeError(
+            f"{name}={reprlib.repr(values)} does not make an array ({error}); "
+            "give all its rows the same length."
+        ) from error
+
+
+def refuse_kind(dtype: Any, where: str = "X") -> None:
+    """Refuse a dtype that is not one of real numbers."""
+    kind = np.dtype(dtype).kind if isinstance(dtype, np.dtype) else getattr(dtype, "kind", "O")
+    if kind == "c":
+        raise DtypeError(
+            f"Complex data not supported: {where} has dtype {dtype}; "
+            "pass real and imaginary parts as columns of their own."
+        )
+    if kind not in _NUMBERS:
+        raise DtypeError(
+            f"{where} has dtype {dtype}, which is not a number; encode it as numbers "
+            "(sklearn.preprocessing), or leave it out."
+        )
+
+
+def _refuse_strange_columns(frame: Any, X: str) -> None:
+    """Look at a pandas or polars frame column by column.
+
+    Nulls are left to :func:`check_finite`: other names are to be reported before them.
+    """
+    names = list(frame.columns)
+    if not names:
+        raise HeatSketchError(
+            f"{X} is a frame of shape {frame.shape}, which has no columns (0 feature(s)); "
+            "give it at least one."
+        )
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise HeatSketchError(f"{X} has two columns named {twice!r}; rename one of them.")
+    for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
+        where = f"column {name!r} of {X}"
+        if hasattr(dtype, "is_numeric"):  # polars
+            if not (dtype.is_numeric() or str(dtype) == "Boolean"):
+                refuse_kind(str(dtype), where)
+        else:
+            refuse_kind(dtype, where)
+
+
+def _numbers_from_objects(array: np.ndarray, name: str) -> np.ndarray:
+    """Turn an array of Python numbers into floats, refuse one of anything else."""
+    for index, value in np.ndenumerate(array):
+        where = f"{name}{list(index)}" if index else name
+        if type(value).__name__ in _MISSING:
+            raise MissingValueError(
+                f"{where} is {value}, which is no number (NaN); "
+                "fill it in (sklearn.impute), or drop its row."
+            )
+        if isinstance(value, complex | np.complexfloating):
+            refuse_kind(np.dtype(complex), where)
+        # numpy counts a time difference among its integers.
+        is_real = isinstance(value, int | float | np.number | np.bool_)
+        if not is_real or isinstance(value, np.timedelta64):
+            raise DtypeError(
+                f"{where} is {reprlib.repr(value)}; the argument must be numeric, and a "
+                f"{type(value).__name__} is not, nor is a string that looks like a number; "
+                f"convert {name} to floats first."
+            )
+    try:
+        return array.astype(np.float64)
+    except OverflowError as error:
+        largest = reprlib.repr(max(array.flat, key=abs))
+        raise ScaleError(
+            f"{name} holds {largest}, which is beyond float64 ({error}); divide {name} by it first."
+        ) from error
+
+
+def check_finite(X: Any, columns: Any = None, name: str = "X") -> None:
+    """Refuse NaN and infinity by their place, and by the name of the column if there is one."""
+    values = stored(X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        # A sum is infinite or NaN if one of them is, and needs no memory.
+        if np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all():
+            return
+    entries = sparse.coo_array(X) if sparse.issparse(X) else None
+    bad = np.argwhere(~np.isfinite(entries.data if entries is not None else X))
+    place = bad[0] if entries is None else (entries.row[bad[0, 0]], entries.col[bad[0, 0]])
+    row, column = int(place[0]), int(place[1])
+    value = X[row, column]
+    what = "NaN" if np.isnan(value) else f"infinity (inf): {value}"
+    label = f" ({columns[column]!r})" if columns is not None else ""
+    raise MissingValueError(
+        f"{name} contains {what} in row {row}, column {column}{label}, and {len(bad)} such values "
+        "in all; fill them in (sklearn.impute), or drop their rows."
+    )
