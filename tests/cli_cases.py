@@ -66,6 +66,7 @@ def shelf(folder):
     (folder / "path.mtx").write_text("\n".join([banner, f"9 9 {len(entries)}", *entries]))
     (folder / "link.parquet").symlink_to("points.parquet")
     (folder / "there.parquet").write_text("kept")
+    (folder / "there.html").write_text("kept")
     (folder / "pairs.txt").write_text("0 1\n2,3\n4\t5\n")
     (folder / "bad_pairs.txt").write_text("0 1\n2\n")
     (folder / "folder").mkdir()
@@ -83,6 +84,7 @@ def models(folder, X):
     HeatSketch(8).fit(X, row_ids=row_numbers([f"r{i}" for i in range(60)])).save(
         folder / "who.heatsketch"
     )
+    HeatSketch(8).fit(X, row_ids=np.arange(60) + 7).save(folder / "far.heatsketch")
     DiffusionMap(2).fit(X).save(folder / "map.heatsketch")
     whole = bytearray((folder / "m.heatsketch").read_bytes())
     whole[len(whole) // 2] ^= 1
@@ -119,6 +121,12 @@ CASES = [
     Case("drift", "drift m.heatsketch moved.heatsketch", 0, "60 rows in both, 0 came, 0 went"),
     Case("no drift", "drift m.heatsketch m.heatsketch", 0, "No row stands out"),
     Case("bare drift", "drift bare.heatsketch m.heatsketch", 0, "0 % of the heat kernel moved"),
+    Case(
+        "drift by names",
+        "drift who.heatsketch who.heatsketch --names points.parquet --ids who",
+        0,
+        "No row stands out",
+    ),
     Case("info", "info m.heatsketch", 0, "HeatSketch"),
     Case("bare info", "info bare.heatsketch", 0, "training data        no"),
     Case("plan", "plan --n 1e3 --d 4 --k 8", 0, "Memory: about"),
@@ -155,6 +163,8 @@ CASES = [
     Case("odd rows", "distances m.heatsketch 0 1 2", 2, "even number"),
     Case("no rows", "distances m.heatsketch", 2, "--pairs"),
     Case("rows twice", "distances m.heatsketch 0 1 --pairs pairs.txt", 2, "either"),
+    Case("text not there", "distances who.heatsketch r0 0", 2, "use its ids, which are text, as"),
+    Case("number not there", "distances far.heatsketch 7 0", 2, "use its ids, for instance 7"),
     Case("row not there", "distances m.heatsketch 0 60", 2, "row '60' is not in m.heatsketch"),
     Case("confidence", "distances m.heatsketch 0 1 --confidence 95", 2, "between 0 and 1"),
     Case("other model", "distances map.heatsketch 0 1", 2, "holds a DiffusionMap"),
@@ -163,6 +173,18 @@ CASES = [
     Case("plan all pairs", "plan --n 10 --d 4 --workers 2 --neighbors all", 2, "like 15"),
     Case("report of a map", "report map.heatsketch -o o.html", 2, "holds a DiffusionMap"),
     Case("colour of what", "report m.heatsketch --color kind -o o.html", 2, "--data"),
+    Case(
+        "report of rows by ids",
+        "report who.heatsketch --data points.parquet --color kind -o o.html",
+        2,
+        "who.heatsketch knows its rows by ids; name their column of points.parquet with --ids",
+    ),
+    Case(
+        "report of numbered rows",
+        "report far.heatsketch --data points.parquet --color kind -o o.html",
+        2,
+        "far.heatsketch knows its rows by ids",
+    ),
     Case("report powers", "report m.heatsketch --powers 1,0 -o o.html", 2, "no whole number of"),
     Case("report confidence", "report m.heatsketch --confidence 2 -o o.html", 2, "between 0 and 1"),
     Case("plan word", "plan --n many --d 4", 2, "'many' is no whole number"),
@@ -218,6 +240,7 @@ CASES = [
     Case("a graph", "transform m.heatsketch ring.edges -o out.csv", 4, "is a graph"),
     Case("bare", "transform bare.heatsketch points.npy -o out.npy", 4, "needs the training data"),
     Case("seeds", "drift m.heatsketch seed1.heatsketch", 4, "seed=0 here, but 1"),
+    Case("no common rows", "drift who.heatsketch m.heatsketch", 4, "have no row in common; give"),
     Case("bare report", "report bare.heatsketch -o o.html", 4, "needs the training data"),
     Case(
         "other rows",
@@ -256,7 +279,8 @@ CASES = [
     Case(
         "distances onto pairs", "distances m.heatsketch --pairs pairs.txt -o pairs.txt", 5, "input"
     ),
-    Case("report exists", "report m.heatsketch -o points.csv", 5, "use --overwrite"),
+    Case("report exists", "report m.heatsketch -o there.html", 5, "use --overwrite"),
+    Case("report of no page", "report m.heatsketch -o o.pdf", 5, "use one of .html, .htm"),
     Case("report onto model", "report m.heatsketch -o m.heatsketch --overwrite", 5, "the input"),
     Case(
         "report onto data",
