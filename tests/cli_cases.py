@@ -147,15 +147,23 @@ CASES = [
     Case("unknown command", "embbed points.npy", 2, "embbed"),
     Case("unknown option", f"{EMBED} -o out.npy --colour blue", 2, "--colour"),
     Case("no output", "embed points.npy", 2, "output"),
-    Case("power word", f"{EMBED} -o out.npy --power fast", 2, "'fast' is neither a number nor 'au"),
-    Case("power 0", f"{EMBED} -o out.npy --power 0", 2, "'power' parameter"),
-    Case("epsilon", f"{EMBED} -o out.npy --epsilon 0", 2, "'epsilon' parameter"),
-    Case("neighbors", f"{EMBED} -o out.npy --neighbors 1", 2, "'n_neighbors' parameter"),
-    Case("metric", f"{EMBED} -o out.npy --metric crow", 2, "'crow'"),
-    Case("normalization", f"{EMBED} -o out.npy --normalization none", 2, "'none'"),
+    Case(
+        "power word", f"{EMBED} -o out.npy --power fast", 2, "'fast' is unknown; use auto or a nu"
+    ),
+    Case("power 0", f"{EMBED} -o out.npy --power 0", 2, "use auto or a number of at least 1"),
+    Case("power inf", f"{EMBED} -o out.npy --power inf", 2, "'--power': 'inf' is unknown"),
+    Case("epsilon", f"{EMBED} -o out.npy --epsilon 0", 2, "use auto, local or a positive number"),
+    Case("epsilon nan", f"{EMBED} -o out.npy --epsilon nan", 2, "'--epsilon': 'nan' is unknown"),
+    Case("neighbors", f"{EMBED} -o out.npy --neighbors 1", 2, "use auto, all or a whole number of"),
+    Case("metric", f"{EMBED} -o out.npy --metric crow", 2, "'crow' is unknown; use euclidean, cos"),
+    Case(
+        "normalization", f"{EMBED} -o out.npy --normalization none", 2, "use symmetric or bistochas"
+    ),
     Case("seed", f"{EMBED} -o out.npy --seed -1", 2, "--seed"),
-    Case("components", f"{EMBED} -o out.npy --components 0", 2, "no whole number of at least 1"),
+    Case("large seed", f"{EMBED} -o out.npy --seed 4294967296", 2, "4294967295"),
+    Case("components", f"{EMBED} -o out.npy --components 0", 2, "at least 1; use one like 64"),
     Case("size", f"{EMBED} -o out.npy --memory-limit lots", 2, "2GiB"),
+    Case("no unit", f"{EMBED} -o out.npy --memory-limit 2", 2, "'2' is 2 bytes; give a unit"),
     Case("empty name", "embed points.parquet -o out.npy --columns x,,y", 2, "names with commas"),
     Case(
         "graph with labels", "embed ring.edges -o out.csv --labels a", 2, "--labels is for tables"
@@ -187,6 +195,7 @@ CASES = [
     ),
     Case("report powers", "report m.heatsketch --powers 1,0 -o o.html", 2, "no whole number of"),
     Case("report confidence", "report m.heatsketch --confidence 2 -o o.html", 2, "between 0 and 1"),
+    Case("plan columns", "plan --n 10 --d 0", 2, "'--d' / '--columns': '0' is no whole number"),
     Case("plan word", "plan --n many --d 4", 2, "'many' is no whole number"),
     Case("plan dtype", "plan --n 10 --d 4 --dtype int8", 2, "float32 or float64"),
     # --- 3: a file cannot be read
@@ -227,6 +236,12 @@ CASES = [
         "--color 'sort' is not in it",
     ),
     # --- 4: data that cannot be embedded, or compared
+    Case(
+        "part of a step",
+        "embed path.mtx -o out.npy --power 1.5",
+        4,
+        "use a whole --power, or a kernel of all pairs",
+    ),
     Case("NaN", "embed nan.npy -o out.npy", 4, "row 7"),
     Case("infinity", "embed inf.npy -o out.npy", 4, "row 7"),
     Case("gap", "embed gap.csv -o out.csv", 4, "row 1"),
@@ -292,6 +307,9 @@ CASES = [
     # --- 6: would not fit in memory
     Case("little memory", f"{EMBED} -o out.npy --memory-limit 10MB", 6, "raise --memory-limit"),
     Case(
-        "graph in little", "embed ring.edges -o out.csv --memory-limit 1GiB", 6, "not known before"
+        "graph in little",
+        "embed ring.edges -o out.csv --memory-limit 1GiB",
+        6,
+        "--memory-limit 1.0 GiB: how",
     ),
 ]

@@ -21,7 +21,9 @@ from heatsketch.cli._options import (
     Key,
     LabelNames,
     MemoryLimit,
+    Metric,
     Neighbors,
+    Normalization,
     Output,
     Overwrite,
     Power,
@@ -55,9 +57,9 @@ def embed(
     power: Power = "auto",
     epsilon: Bandwidth = "local",
     neighbors: Neighbors = "auto",
-    normalization: Annotated[str, typer.Option(help="symmetric or bistochastic.")] = "symmetric",
-    metric: Annotated[str, typer.Option(help="euclidean, cosine, manhattan, ...")] = "euclidean",
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of the random numbers.")] = 0,
+    normalization: Normalization = "symmetric",
+    metric: Metric = "euclidean",
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the random numbers.")] = 0,
     columns: ColumnNames = None,
     labels: LabelNames = None,
     ids: IdColumn = None,
@@ -88,7 +90,6 @@ def embed(
         normalization=normalization,
         random_state=seed,
     )
-    sketch._validate_params()  # before anybody waits
     rows = open_rows(input, Wanted(columns, labels, ids, key, header))
     if rows.shape is None:
         sketch.set_params(affinity="precomputed")

@@ -54,7 +54,7 @@ def fitting_engine(rows: Rows, announced: float | None, memory_limit: int | None
 
     if announced is None:
         raise MemoryBudgetError(
-            f"memory_limit of {readable_bytes(memory_limit)}: how much memory {rows.path} takes is "
+            f"--memory-limit {readable_bytes(memory_limit)}: how much memory {rows.path} takes is "
             "not known before it is read; leave --memory-limit out."
         )
     return LocalEngine(memory_limit=int(memory_limit - _besides_fit(rows)))
