@@ -57,6 +57,45 @@ def test_a_signal_in_the_middle_leaves_nothing_behind(long_work, number, code):
     assert [path.name for path in long_work.iterdir()] == ["points.npy"]
 
 
+# What a system counts for a process includes what started it; what Linux tells of itself does not.
+PEAK = """
+import atexit, sys
+from heatsketch.cli import app
+
+def say():
+    with open("/proc/self/status") as file:
+        print(next(line.split()[1] for line in file if line.startswith("VmHWM")), file=sys.stderr)
+
+atexit.register(say)
+app()
+"""
+
+
+@pytest.mark.untraced
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("neighbors", ["15", "all"])
+def test_all_forecasts_of_a_small_job_are_one_and_it_keeps_to_its_limit(tmp_path, neighbors):
+    np.savetxt(tmp_path / "a.csv", circle(1200), delimiter=",", header="x,y", comments="")
+
+    def told(arguments):
+        words = f"{arguments} --neighbors {neighbors} --json".split()
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, *words], cwd=tmp_path, capture_output=True, text=True
+        )
+        return json.loads(done.stdout), int(done.stderr) * 1024
+
+    bytes_of_dry_run = told("embed a.csv -o out.npy --dry-run")[0]["bytes"]
+    plan, _ = told("plan --n 1200 --d 2 --dtype float64")
+    assert plan["bytes"] == pytest.approx(bytes_of_dry_run, rel=0.05)
+    low, enough = int(0.95 * bytes_of_dry_run), int(1.02 * bytes_of_dry_run)
+    refusal, _ = told(f"embed a.csv -o out.npy --memory-limit {low}")
+    quoted = float(re.search(r"about (\d+) MiB", refusal["error"])[1]) * 2**20
+    assert quoted == pytest.approx(bytes_of_dry_run, rel=0.02)
+    done, peak = told(f"embed a.csv -o out.npy --memory-limit {enough}")
+    assert done["output"] == "out.npy"
+    assert 0.75 * done["announced_bytes"] < peak < 1.1 * enough
+
+
 @pytest.fixture
 def desk(tmp_path):
     np.save(tmp_path / "points.npy", circle(3000).astype(np.float32))

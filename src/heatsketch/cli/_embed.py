@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from heatsketch.cli._console import Reply, say
-from heatsketch.cli._memory import announced_bytes, fitting_engine
+from heatsketch.cli._memory import announced_engine
 from heatsketch.cli._options import (
     Bandwidth,
     ColumnNames,
@@ -93,8 +93,8 @@ def embed(
     rows = open_rows(input, Wanted(columns, labels, ids, key, header))
     if rows.shape is None:
         sketch.set_params(affinity="precomputed")
-    announced = announced_bytes(rows, sketch, memory_limit)
-    sketch.set_params(engine=fitting_engine(rows, announced, memory_limit))
+    announced, engine = announced_engine(rows, sketch, memory_limit)
+    sketch.set_params(engine=engine)
     return _run(rows, sketch, places, announced, dry_run=dry_run)
 
 

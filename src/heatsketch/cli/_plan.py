@@ -9,6 +9,7 @@ import typer
 
 from heatsketch.cli._console import Reply
 from heatsketch.cli._exit_codes import ExitCode, as_exit_code
+from heatsketch.cli._memory import program_bytes
 from heatsketch.cli._options import (
     Components,
     Neighbors,
@@ -72,15 +73,17 @@ def _on_this_machine(
     from heatsketch import estimate_resources
     from heatsketch.memory import physical_memory
 
+    program = program_bytes()  # before the short run adds to it
     needed = estimate_resources(*shape, n_components=components, dtype=dtype, **options)
     points = shape[0] * shape[1] * (4 if dtype == "float32" else 8)
-    whole, there = needed.bytes + points, physical_memory()
+    whole, there = program + points + needed.bytes, physical_memory()
     told = {
         "rows": shape[0],
         "columns": shape[1],
         "components": components,
         "bytes": whole,
         "bytes_of_points": points,
+        "bytes_of_program": program,
         "seconds": needed.seconds,
         "physical_bytes": there,
         "cores": os.cpu_count(),
@@ -91,7 +94,8 @@ def _on_this_machine(
     )
     return Reply(
         told,
-        f"Memory: about {readable_bytes(whole)}, of which the points are {readable_bytes(points)}\n"
+        f"Memory: about {readable_bytes(whole)}, of which the points are {readable_bytes(points)} "
+        f"and the program is {readable_bytes(program)}\n"
         f"Time: about {readable_seconds(needed.seconds)}, within a factor of two\n"
         f"This machine: {readable_bytes(there)}, {os.cpu_count()} cores; it {verdict}",
     )
