@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from registry import circle
 
+from heatsketch import __version__
 from heatsketch.cli._exit_codes import EXIT_CODES
 
 HEATSKETCH = [sys.executable, "-m", "heatsketch"]
@@ -55,6 +56,43 @@ def test_a_signal_in_the_middle_leaves_nothing_behind(long_work, number, code):
         told = json.loads(stdout)
         assert (told["type"], told["exit_code"]) == ("KeyboardInterrupt", 130)
     assert [path.name for path in long_work.iterdir()] == ["points.npy"]
+
+
+# Presses Ctrl-C when a module is looked for.
+INTERRUPT = """
+import os, signal, sys
+
+class Finger:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finger())
+from heatsketch_program import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["numpy", "scipy.stats", "heatsketch.cli", "typer"])
+def test_an_interrupt_while_loading_is_one_line(module):
+    done = subprocess.run([sys.executable, "-c", INTERRUPT, module], capture_output=True, text=True)
+    assert done.returncode == 130
+    assert done.stderr == "error: interrupted; no output is left half written.\n"
+    words = [sys.executable, "-c", INTERRUPT, module, "--json"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert json.loads(done.stdout)["exit_code"] == done.returncode == 130
+    assert done.stderr == ""
+
+
+def test_the_program_runs_and_listens_again():
+    code = (
+        "import signal, sys; sys.argv[1:] = ['--version']\n"
+        "from heatsketch_program import main\n"
+        "try: main()\n"
+        "finally: assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{__version__}\n", "")
 
 
 # What a system counts for a process includes what started it; what Linux tells of itself does not.
