@@ -305,6 +305,7 @@ CASES = [
     ),
     Case("report nowhere", "report m.heatsketch -o nowhere/o.html", 5, "make the folder first"),
     # --- 6: would not fit in memory
+    Case("too many columns", f"{EMBED} -o out.npy --k 1e12", 6, "or use a machine with more"),
     Case("little memory", f"{EMBED} -o out.npy --memory-limit 10MB", 6, "raise --memory-limit"),
     Case(
         "graph in little",

@@ -210,7 +210,8 @@ def test_without_typer_the_remedy_is_told():
 
 
 @pytest.mark.parametrize(
-    ("typed", "offered"), [("heatsketch em", "embed"), ("embed a --dr", "--dry-run")]
+    ("typed", "offered"),
+    [("heatsketch em", "embed"), ("embed a --dr", "--dry-run"), ("embed a --metric co", "cosine")],
 )
 def test_the_shell_completes(typed, offered):
     words = typed if typed.startswith("heatsketch") else f"heatsketch {typed}"

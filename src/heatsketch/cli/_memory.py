@@ -42,10 +42,11 @@ def announced_engine(rows: Rows, sketch: Any, memory_limit: int | None) -> tuple
     ours = program_bytes() + _bytes_of_rows(rows)
     needed = ours + _fit_bytes(rows, sketch, allowed - ours)
     if needed > allowed:
+        last = "use a machine with more" if memory_limit is None else "raise --memory-limit"
         raise MemoryBudgetError(
             f"{rows.path}: {rows.shape[0]} rows of {rows.shape[1]} columns would take about "
             f"{readable_bytes(needed)} of memory, of {readable_bytes(allowed)} allowed; use fewer "
-            "--components or --neighbors, choose --columns, or raise --memory-limit."
+            f"--components or --neighbors, choose --columns, or {last}."
         )
     limited = "local" if memory_limit is None else LocalEngine(memory_limit=int(allowed - ours))
     return needed, limited
