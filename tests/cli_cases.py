@@ -66,6 +66,7 @@ def shelf(folder):
     (folder / "path.mtx").write_text("\n".join([banner, f"9 9 {len(entries)}", *entries]))
     (folder / "link.parquet").symlink_to("points.parquet")
     (folder / "there.parquet").write_text("kept")
+    (folder / "there.html").write_text("kept")
     (folder / "pairs.txt").write_text("0 1\n2,3\n4\t5\n")
     (folder / "bad_pairs.txt").write_text("0 1\n2\n")
     (folder / "folder").mkdir()
@@ -83,6 +84,7 @@ def models(folder, X):
     HeatSketch(8).fit(X, row_ids=row_numbers([f"r{i}" for i in range(60)])).save(
         folder / "who.heatsketch"
     )
+    HeatSketch(8).fit(X, row_ids=np.arange(60) + 7).save(folder / "far.heatsketch")
     DiffusionMap(2).fit(X).save(folder / "map.heatsketch")
     whole = bytearray((folder / "m.heatsketch").read_bytes())
     whole[len(whole) // 2] ^= 1
@@ -119,6 +121,12 @@ CASES = [
     Case("drift", "drift m.heatsketch moved.heatsketch", 0, "60 rows in both, 0 came, 0 went"),
     Case("no drift", "drift m.heatsketch m.heatsketch", 0, "No row stands out"),
     Case("bare drift", "drift bare.heatsketch m.heatsketch", 0, "0 % of the heat kernel moved"),
+    Case(
+        "drift by names",
+        "drift who.heatsketch who.heatsketch --names points.parquet --ids who",
+        0,
+        "No row stands out",
+    ),
     Case("info", "info m.heatsketch", 0, "HeatSketch"),
     Case("bare info", "info bare.heatsketch", 0, "training data        no"),
     Case("plan", "plan --n 1e3 --d 4 --k 8", 0, "Memory: about"),
@@ -139,15 +147,23 @@ CASES = [
     Case("unknown command", "embbed points.npy", 2, "embbed"),
     Case("unknown option", f"{EMBED} -o out.npy --colour blue", 2, "--colour"),
     Case("no output", "embed points.npy", 2, "output"),
-    Case("power word", f"{EMBED} -o out.npy --power fast", 2, "'fast' is neither a number nor 'au"),
-    Case("power 0", f"{EMBED} -o out.npy --power 0", 2, "'power' parameter"),
-    Case("epsilon", f"{EMBED} -o out.npy --epsilon 0", 2, "'epsilon' parameter"),
-    Case("neighbors", f"{EMBED} -o out.npy --neighbors 1", 2, "'n_neighbors' parameter"),
-    Case("metric", f"{EMBED} -o out.npy --metric crow", 2, "'crow'"),
-    Case("normalization", f"{EMBED} -o out.npy --normalization none", 2, "'none'"),
+    Case(
+        "power word", f"{EMBED} -o out.npy --power fast", 2, "'fast' is unknown; use auto or a nu"
+    ),
+    Case("power 0", f"{EMBED} -o out.npy --power 0", 2, "use auto or a number of at least 1"),
+    Case("power inf", f"{EMBED} -o out.npy --power inf", 2, "'--power': 'inf' is unknown"),
+    Case("epsilon", f"{EMBED} -o out.npy --epsilon 0", 2, "use auto, local or a positive number"),
+    Case("epsilon nan", f"{EMBED} -o out.npy --epsilon nan", 2, "'--epsilon': 'nan' is unknown"),
+    Case("neighbors", f"{EMBED} -o out.npy --neighbors 1", 2, "use auto, all or a whole number of"),
+    Case("metric", f"{EMBED} -o out.npy --metric crow", 2, "'crow' is unknown; use euclidean, cos"),
+    Case(
+        "normalization", f"{EMBED} -o out.npy --normalization none", 2, "use symmetric or bistochas"
+    ),
     Case("seed", f"{EMBED} -o out.npy --seed -1", 2, "--seed"),
-    Case("components", f"{EMBED} -o out.npy --components 0", 2, "no whole number of at least 1"),
+    Case("large seed", f"{EMBED} -o out.npy --seed 4294967296", 2, "4294967295"),
+    Case("components", f"{EMBED} -o out.npy --components 0", 2, "at least 1; use one like 64"),
     Case("size", f"{EMBED} -o out.npy --memory-limit lots", 2, "2GiB"),
+    Case("no unit", f"{EMBED} -o out.npy --memory-limit 2", 2, "'2' is 2 bytes; give a unit"),
     Case("empty name", "embed points.parquet -o out.npy --columns x,,y", 2, "names with commas"),
     Case(
         "graph with labels", "embed ring.edges -o out.csv --labels a", 2, "--labels is for tables"
@@ -155,6 +171,8 @@ CASES = [
     Case("odd rows", "distances m.heatsketch 0 1 2", 2, "even number"),
     Case("no rows", "distances m.heatsketch", 2, "--pairs"),
     Case("rows twice", "distances m.heatsketch 0 1 --pairs pairs.txt", 2, "either"),
+    Case("text not there", "distances who.heatsketch r0 0", 2, "use its ids, which are text, as"),
+    Case("number not there", "distances far.heatsketch 7 0", 2, "use its ids, for instance 7"),
     Case("row not there", "distances m.heatsketch 0 60", 2, "row '60' is not in m.heatsketch"),
     Case("confidence", "distances m.heatsketch 0 1 --confidence 95", 2, "between 0 and 1"),
     Case("other model", "distances map.heatsketch 0 1", 2, "holds a DiffusionMap"),
@@ -163,8 +181,21 @@ CASES = [
     Case("plan all pairs", "plan --n 10 --d 4 --workers 2 --neighbors all", 2, "like 15"),
     Case("report of a map", "report map.heatsketch -o o.html", 2, "holds a DiffusionMap"),
     Case("colour of what", "report m.heatsketch --color kind -o o.html", 2, "--data"),
+    Case(
+        "report of rows by ids",
+        "report who.heatsketch --data points.parquet --color kind -o o.html",
+        2,
+        "who.heatsketch knows its rows by ids; name their column of points.parquet with --ids",
+    ),
+    Case(
+        "report of numbered rows",
+        "report far.heatsketch --data points.parquet --color kind -o o.html",
+        2,
+        "far.heatsketch knows its rows by ids",
+    ),
     Case("report powers", "report m.heatsketch --powers 1,0 -o o.html", 2, "no whole number of"),
     Case("report confidence", "report m.heatsketch --confidence 2 -o o.html", 2, "between 0 and 1"),
+    Case("plan columns", "plan --n 10 --d 0", 2, "'--d' / '--columns': '0' is no whole number"),
     Case("plan word", "plan --n many --d 4", 2, "'many' is no whole number"),
     Case("plan dtype", "plan --n 10 --d 4 --dtype int8", 2, "float32 or float64"),
     # --- 3: a file cannot be read
@@ -205,6 +236,12 @@ CASES = [
         "--color 'sort' is not in it",
     ),
     # --- 4: data that cannot be embedded, or compared
+    Case(
+        "part of a step",
+        "embed path.mtx -o out.npy --power 1.5",
+        4,
+        "use a whole --power, or a kernel of all pairs",
+    ),
     Case("NaN", "embed nan.npy -o out.npy", 4, "row 7"),
     Case("infinity", "embed inf.npy -o out.npy", 4, "row 7"),
     Case("gap", "embed gap.csv -o out.csv", 4, "row 1"),
@@ -218,6 +255,7 @@ CASES = [
     Case("a graph", "transform m.heatsketch ring.edges -o out.csv", 4, "is a graph"),
     Case("bare", "transform bare.heatsketch points.npy -o out.npy", 4, "needs the training data"),
     Case("seeds", "drift m.heatsketch seed1.heatsketch", 4, "seed=0 here, but 1"),
+    Case("no common rows", "drift who.heatsketch m.heatsketch", 4, "have no row in common; give"),
     Case("bare report", "report bare.heatsketch -o o.html", 4, "needs the training data"),
     Case(
         "other rows",
@@ -256,7 +294,8 @@ CASES = [
     Case(
         "distances onto pairs", "distances m.heatsketch --pairs pairs.txt -o pairs.txt", 5, "input"
     ),
-    Case("report exists", "report m.heatsketch -o points.csv", 5, "use --overwrite"),
+    Case("report exists", "report m.heatsketch -o there.html", 5, "use --overwrite"),
+    Case("report of no page", "report m.heatsketch -o o.pdf", 5, "use one of .html, .htm"),
     Case("report onto model", "report m.heatsketch -o m.heatsketch --overwrite", 5, "the input"),
     Case(
         "report onto data",
@@ -266,8 +305,12 @@ CASES = [
     ),
     Case("report nowhere", "report m.heatsketch -o nowhere/o.html", 5, "make the folder first"),
     # --- 6: would not fit in memory
+    Case("too many columns", f"{EMBED} -o out.npy --k 1e12", 6, "or use a machine with more"),
     Case("little memory", f"{EMBED} -o out.npy --memory-limit 10MB", 6, "raise --memory-limit"),
     Case(
-        "graph in little", "embed ring.edges -o out.csv --memory-limit 1GiB", 6, "not known before"
+        "graph in little",
+        "embed ring.edges -o out.csv --memory-limit 1GiB",
+        6,
+        "--memory-limit 1.0 GiB: how",
     ),
 ]

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from registry import circle
 
+from heatsketch import __version__
 from heatsketch.cli._exit_codes import EXIT_CODES
 
 HEATSKETCH = [sys.executable, "-m", "heatsketch"]
@@ -55,6 +56,82 @@ def test_a_signal_in_the_middle_leaves_nothing_behind(long_work, number, code):
         told = json.loads(stdout)
         assert (told["type"], told["exit_code"]) == ("KeyboardInterrupt", 130)
     assert [path.name for path in long_work.iterdir()] == ["points.npy"]
+
+
+# Presses Ctrl-C when a module is looked for.
+INTERRUPT = """
+import os, signal, sys
+
+class Finger:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finger())
+from heatsketch_program import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["numpy", "scipy.stats", "heatsketch.cli", "typer"])
+def test_an_interrupt_while_loading_is_one_line(module):
+    done = subprocess.run([sys.executable, "-c", INTERRUPT, module], capture_output=True, text=True)
+    assert done.returncode == 130
+    assert done.stderr == "error: interrupted; no output is left half written.\n"
+    words = [sys.executable, "-c", INTERRUPT, module, "--json"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert json.loads(done.stdout)["exit_code"] == done.returncode == 130
+    assert done.stderr == ""
+
+
+def test_the_program_runs_and_listens_again():
+    code = (
+        "import signal, sys; sys.argv[1:] = ['--version']\n"
+        "from heatsketch_program import main\n"
+        "try: main()\n"
+        "finally: assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{__version__}\n", "")
+
+
+# What a system counts for a process includes what started it; what Linux tells of itself does not.
+PEAK = """
+import atexit, sys
+from heatsketch.cli import app
+
+def say():
+    with open("/proc/self/status") as file:
+        print(next(line.split()[1] for line in file if line.startswith("VmHWM")), file=sys.stderr)
+
+atexit.register(say)
+app()
+"""
+
+
+@pytest.mark.untraced
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("neighbors", ["15", "all"])
+def test_all_forecasts_of_a_small_job_are_one_and_it_keeps_to_its_limit(tmp_path, neighbors):
+    np.savetxt(tmp_path / "a.csv", circle(1200), delimiter=",", header="x,y", comments="")
+
+    def told(arguments):
+        words = f"{arguments} --neighbors {neighbors} --json".split()
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, *words], cwd=tmp_path, capture_output=True, text=True
+        )
+        return json.loads(done.stdout), int(done.stderr) * 1024
+
+    bytes_of_dry_run = told("embed a.csv -o out.npy --dry-run")[0]["bytes"]
+    plan, _ = told("plan --n 1200 --d 2 --dtype float64")
+    assert plan["bytes"] == pytest.approx(bytes_of_dry_run, rel=0.05)
+    low, enough = int(0.95 * bytes_of_dry_run), int(1.02 * bytes_of_dry_run)
+    refusal, _ = told(f"embed a.csv -o out.npy --memory-limit {low}")
+    quoted = float(re.search(r"about (\d+) MiB", refusal["error"])[1]) * 2**20
+    assert quoted == pytest.approx(bytes_of_dry_run, rel=0.02)
+    done, peak = told(f"embed a.csv -o out.npy --memory-limit {enough}")
+    assert done["output"] == "out.npy"
+    assert 0.75 * done["announced_bytes"] < peak < 1.1 * enough
 
 
 @pytest.fixture
@@ -133,7 +210,8 @@ def test_without_typer_the_remedy_is_told():
 
 
 @pytest.mark.parametrize(
-    ("typed", "offered"), [("heatsketch em", "embed"), ("embed a --dr", "--dry-run")]
+    ("typed", "offered"),
+    [("heatsketch em", "embed"), ("embed a --dr", "--dry-run"), ("embed a --metric co", "cosine")],
 )
 def test_the_shell_completes(typed, offered):
     words = typed if typed.startswith("heatsketch") else f"heatsketch {typed}"

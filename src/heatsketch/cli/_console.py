@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from heatsketch.cli._exit_codes import in_options
 from heatsketch.exceptions import HeatSketchWarning
 from heatsketch.progress import listening
 
@@ -90,7 +91,7 @@ def plain_warnings() -> Iterator[list[str]]:
     kept: list[str] = []
 
     def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-        line = " ".join(str(message).split())
+        line = in_options(" ".join(str(message).split()))
         kept.append(line)
         say(f"warning: {line}")
 

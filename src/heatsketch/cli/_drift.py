@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 from heatsketch.cli._console import Reply
+from heatsketch.cli._exit_codes import CommandError, ExitCode
 from heatsketch.cli._models import load_sketch
 from heatsketch.cli._options import Confidence, IdColumn
 from heatsketch.row_names import FIRST_OF_TEXT, row_numbers
@@ -35,7 +36,11 @@ def drift(
     """
     if (names is None) != (ids is None):
         raise typer.BadParameter("--names and --ids go together: a table, and its column of ids.")
-    found = load_sketch(model).drift(load_sketch(other), confidence=confidence)
+    earlier, later = load_sketch(model), load_sketch(other)
+    if not np.isin(earlier.row_ids_, later.row_ids_).any():
+        message = f"{model} and {other} have no row in common; give embed the --ids of both tables."
+        raise CommandError(message, ExitCode.DATA)
+    found = earlier.drift(later, confidence=confidence)
     known = {} if names is None else _names(names, ids)
     farthest = np.argsort(found.p_values, kind="stable")
     moved = found.ids[farthest][found.moved[farthest]]
@@ -59,7 +64,7 @@ def _names(path: Path, ids: str | None) -> dict[int, Any]:
     from heatsketch.files import open_table
 
     kept: dict[int, Any] = {}
-    for block in open_table(path, ids=ids).blocks():
+    for block in open_table(path, columns=(), ids=ids).blocks():
         kept.update(zip(row_numbers(block.ids).tolist(), block.ids.tolist(), strict=True))
     return kept
 

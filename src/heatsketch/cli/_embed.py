@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from heatsketch.cli._console import Reply, say
-from heatsketch.cli._memory import announced_bytes, fitting_engine
+from heatsketch.cli._memory import announced_engine
 from heatsketch.cli._options import (
     Bandwidth,
     ColumnNames,
@@ -21,7 +21,9 @@ from heatsketch.cli._options import (
     Key,
     LabelNames,
     MemoryLimit,
+    Metric,
     Neighbors,
+    Normalization,
     Output,
     Overwrite,
     Power,
@@ -55,9 +57,9 @@ def embed(
     power: Power = "auto",
     epsilon: Bandwidth = "local",
     neighbors: Neighbors = "auto",
-    normalization: Annotated[str, typer.Option(help="symmetric or bistochastic.")] = "symmetric",
-    metric: Annotated[str, typer.Option(help="euclidean, cosine, manhattan, ...")] = "euclidean",
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of the random numbers.")] = 0,
+    normalization: Normalization = "symmetric",
+    metric: Metric = "euclidean",
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the random numbers.")] = 0,
     columns: ColumnNames = None,
     labels: LabelNames = None,
     ids: IdColumn = None,
@@ -88,12 +90,11 @@ def embed(
         normalization=normalization,
         random_state=seed,
     )
-    sketch._validate_params()  # before anybody waits
     rows = open_rows(input, Wanted(columns, labels, ids, key, header))
     if rows.shape is None:
         sketch.set_params(affinity="precomputed")
-    announced = announced_bytes(rows, sketch, memory_limit)
-    sketch.set_params(engine=fitting_engine(rows, announced, memory_limit))
+    announced, engine = announced_engine(rows, sketch, memory_limit)
+    sketch.set_params(engine=engine)
     return _run(rows, sketch, places, announced, dry_run=dry_run)
 
 

@@ -109,13 +109,19 @@ OPTIONS = {
     "raise memory_limit": "raise --memory-limit",
     "training_data=True": "the training data",
     "random_state": "--seed",
+    "a whole power, sketch_heat, or": "a whole --power, or",
+    "a whole power, a larger one, or sketch_heat": "a whole --power, or a larger one",
+    "n_connected_components_=": "",
+    "affinity='precomputed': the diagonal of X": "the diagonal of the graph",
+    "affinity='precomputed'": "the graph",
+    "n_neighbors or epsilon": "--neighbors or --epsilon",
 }
 ARGUMENTS = {
     "n_neighbors": "--neighbors",
     "n_components": "--components",
     **{
         name: f"--{name}"
-        for name in ("color", "columns", "epsilon", "ids", "key", "labels", "power")
+        for name in ("color", "columns", "epsilon", "ids", "key", "labels", "metric", "power")
     },
     "output": "--output",
 }

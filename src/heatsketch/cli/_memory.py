@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from heatsketch.cli._options import readable_bytes
@@ -9,15 +10,19 @@ from heatsketch.cli._rows import Rows
 from heatsketch.exceptions import MemoryBudgetError
 from heatsketch.memory import physical_memory
 
-__all__ = ["announced_bytes", "fitting_engine"]
+__all__ = ["announced_engine", "program_bytes"]
 
-# What the program itself takes: Python, numpy, scipy, scikit-learn, pyarrow.
-PROGRAM = 200 * 2**20
+# What is loaded after the forecast, besides the libraries of a fit: the writer of an output, and
+# more of the compiler, where loops are compiled for the first time.
+LATER = 48 * 2**20
+USUAL = 240 * 2**20  # of the program, where the system does not tell
 CARRIED = 64  # bytes of an id or a label
 
 
-def announced_bytes(rows: Rows, sketch: Any, memory_limit: int | None) -> float | None:
-    """Return how much memory the command takes; None where that is not known before it reads.
+def announced_engine(rows: Rows, sketch: Any, memory_limit: int | None) -> tuple[float | None, Any]:
+    """Return how much memory the command takes, and the engine that keeps to it.
+
+    The memory is None where it is not known before the rows are read.
 
     Raises
     ------
@@ -25,44 +30,54 @@ def announced_bytes(rows: Rows, sketch: Any, memory_limit: int | None) -> float 
         If it is more than there is, or than is allowed.
     """
     if rows.shape is None or not rows.is_dense:
-        return None
-    from heatsketch.resources import estimate_memory
+        if memory_limit is not None:
+            raise MemoryBudgetError(
+                f"--memory-limit {readable_bytes(memory_limit)}: how much memory {rows.path} takes "
+                "is not known before it is read; leave --memory-limit out."
+            )
+        return None, "local"
+    from heatsketch import LocalEngine
 
-    ours = _besides_fit(rows)
     allowed = physical_memory() if memory_limit is None else memory_limit
-    needed = ours + estimate_memory(
-        *rows.shape,
-        n_components=sketch.n_components,
-        n_neighbors=sketch.n_neighbors,
-        dtype=rows.dtype,
-        memory_limit=allowed - ours,
-    )
+    ours = program_bytes() + _bytes_of_rows(rows)
+    needed = ours + _fit_bytes(rows, sketch, allowed - ours)
     if needed > allowed:
+        last = "use a machine with more" if memory_limit is None else "raise --memory-limit"
         raise MemoryBudgetError(
             f"{rows.path}: {rows.shape[0]} rows of {rows.shape[1]} columns would take about "
             f"{readable_bytes(needed)} of memory, of {readable_bytes(allowed)} allowed; use fewer "
-            "--components or --neighbors, choose --columns, or raise --memory-limit."
+            f"--components or --neighbors, choose --columns, or {last}."
         )
-    return needed
+    limited = "local" if memory_limit is None else LocalEngine(memory_limit=int(allowed - ours))
+    return needed, limited
 
 
-def fitting_engine(rows: Rows, announced: float | None, memory_limit: int | None) -> Any:
-    """Return the engine that keeps to a limit; the usual one if there is none."""
-    if memory_limit is None:
-        return "local"
-    from heatsketch import LocalEngine
-
-    if announced is None:
-        raise MemoryBudgetError(
-            f"memory_limit of {readable_bytes(memory_limit)}: how much memory {rows.path} takes is "
-            "not known before it is read; leave --memory-limit out."
-        )
-    return LocalEngine(memory_limit=int(memory_limit - _besides_fit(rows)))
+def program_bytes() -> float:
+    """Return what the program itself takes: what it has by now, and what it loads later."""
+    try:
+        with open("/proc/self/statm") as file:
+            held = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # as on macOS and Windows
+        held = USUAL
+    return held + LATER
 
 
-def _besides_fit(rows: Rows) -> float:
+def _fit_bytes(rows: Rows, sketch: Any, allowed: float) -> float:
+    """Return the least that a fit can do with, of what it would take if it were allowed more."""
+    from heatsketch.resources import estimate_memory
+
+    options = {"n_components": sketch.n_components, "n_neighbors": sketch.n_neighbors}
+    limits = allowed, float("inf")
+    # All pairs of few points take less than what would replace them.
+    return min(
+        estimate_memory(*rows.shape or (), dtype=rows.dtype, memory_limit=limit, **options)
+        for limit in limits
+    )
+
+
+def _bytes_of_rows(rows: Rows) -> float:
     n_rows, n_columns = rows.shape or (0, 0)
     points = n_rows * n_columns * rows.dtype.itemsize
     carried = n_rows * CARRIED * (len(rows.labels) + (rows.ids is not None))
     # Rows are put in the order of their ids, if they have any.
-    return PROGRAM + points * (1 if rows.ids is None else 2) + carried
+    return points * (1 if rows.ids is None else 2) + carried

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from heatsketch.cli._exit_codes import CommandError, ExitCode
+from heatsketch.row_names import FIRST_OF_TEXT, row_number
 
 __all__ = ["load_embedding", "load_sketch", "positions", "row_ids"]
 
@@ -55,8 +56,6 @@ def positions(model: Any, path: Path, names: list[str]) -> np.ndarray:
     names : list of str
         Ids of the table that was embedded; positions, counted from 0, if it had none.
     """
-    from heatsketch.row_names import row_number
-
     ids = row_ids(model)
     order = np.argsort(ids)
     numbers = np.array([row_number(name) for name in names], dtype=np.int64)
@@ -65,9 +64,14 @@ def positions(model: Any, path: Path, names: list[str]) -> np.ndarray:
     absent = ids[found] != numbers
     if absent.any():
         name = names[int(np.argmax(absent))]
-        what = f"ids, for instance {ids[0]}" if ids.max() >= len(ids) else f"rows 0 to {ids.max()}"
         raise CommandError(
-            f"row {name!r} is not in {path}, which has {len(ids)} rows; use its {what}.",
+            f"row {name!r} is not in {path}, which has {len(ids)} rows; use its {_known(ids)}.",
             ExitCode.ARGUMENTS,
         )
     return found
+
+
+def _known(ids: np.ndarray) -> str:
+    if ids.max() >= FIRST_OF_TEXT:  # of which a model keeps no more than the numbers
+        return "ids, which are text, as in the --ids column or the graph given to embed"
+    return f"ids, for instance {ids[0]}" if ids.max() >= len(ids) else f"rows 0 to {ids.max()}"

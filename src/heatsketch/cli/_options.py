@@ -5,10 +5,14 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from heatsketch.metrics import METRICS
+from heatsketch.normalization import SCALINGS
 
 __all__ = [
     "Bandwidth",
@@ -20,11 +24,13 @@ __all__ = [
     "Key",
     "LabelNames",
     "MemoryLimit",
+    "Metric",
     "Neighbors",
+    "Normalization",
     "Output",
     "Overwrite",
     "Power",
-    "Whole",
+    "one_of",
     "readable_bytes",
     "readable_seconds",
     "whole_number",
@@ -48,7 +54,9 @@ def whole_number(text: str) -> int:
         if number != int(number) or number < 1:
             raise ValueError
     except (ValueError, OverflowError) as error:
-        raise typer.BadParameter(f"{text!r} is no whole number of at least 1; use 1e6.") from error
+        raise typer.BadParameter(
+            f"{text!r} is no whole number of at least 1; use one like 64 or 1e6."
+        ) from error
     return int(number)
 
 
@@ -58,29 +66,51 @@ def number_of_bytes(text: str) -> int:
     Examples
     --------
     >>> from heatsketch.cli._options import number_of_bytes
-    >>> number_of_bytes("2GiB"), number_of_bytes("1.5k")
-    (2147483648, 1500)
+    >>> number_of_bytes("2GiB"), number_of_bytes("1.5M")
+    (2147483648, 1500000)
     """
     found = SIZE.fullmatch(text.strip())
     if not found:
         raise typer.BadParameter(f"{text!r} is no size; use one like 2GiB or 500MB.")
     number, unit, binary = found.groups()
-    return int(float(number) * (1024 if binary else 1000) ** UNITS[unit.upper()])
+    size = int(float(number) * (1024 if binary else 1000) ** UNITS[unit.upper()])
+    if size < 2**20:  # nobody means that
+        raise typer.BadParameter(f"{text!r} is {size} bytes; give a unit, like 2GiB or 500MB.")
+    return size
 
 
-def words_or(*words: str, number: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a parser of some words, or else of a number."""
+def words_or(
+    *words: str, number: Callable[[str], Any], fits: Callable[[Any], bool], kind: str
+) -> Callable[[str], Any]:
+    """Return a parser of some words, or else of a number of some kind."""
 
     def value(text: Any) -> Any:
         if text in words:
             return text
         try:
-            return number(text)
+            found = number(text)
+            if not fits(found):
+                raise ValueError
         except ValueError as error:
-            known = " or ".join(repr(word) for word in words)
-            raise typer.BadParameter(f"{text!r} is neither a number nor {known}.") from error
+            known = f"{', '.join(words)} or {kind}"
+            raise typer.BadParameter(f"{text!r} is unknown; use {known}.") from error
+        return found
 
     return value
+
+
+def one_of(*words: str, about: str) -> Any:
+    """Return an option that is one of these words, and which the shell completes."""
+    known = f"{', '.join(words[:-1])} or {words[-1]}"
+
+    def value(text: str) -> str:
+        if text not in words:
+            raise typer.BadParameter(f"{text!r} is unknown; use {known}.")
+        return text
+
+    return typer.Option(
+        parser=value, autocompletion=lambda: list(words), metavar="NAME", help=f"{about}: {known}."
+    )
 
 
 def _power(text: str) -> int | float:
@@ -147,13 +177,19 @@ Components = Annotated[
 Power = Annotated[
     Any,
     typer.Option(
-        parser=words_or("auto", number=_power), metavar="P|auto", help="How many steps heat flows."
+        parser=words_or(
+            "auto", number=_power, fits=lambda p: 1 <= p < inf, kind="a number of at least 1"
+        ),
+        metavar="P|auto",
+        help="How many steps heat flows.",
     ),
 ]
 Bandwidth = Annotated[
     Any,
     typer.Option(
-        parser=words_or("auto", "local", number=float),
+        parser=words_or(
+            "auto", "local", number=float, fits=lambda e: 0 < e < inf, kind="a positive number"
+        ),
         metavar="E|auto|local",
         help="Bandwidth of the affinity: for all points, or for each its own (local).",
     ),
@@ -161,12 +197,15 @@ Bandwidth = Annotated[
 Neighbors = Annotated[
     Any,
     typer.Option(
-        parser=words_or("auto", "all", number=int),
+        parser=words_or(
+            "auto", "all", number=int, fits=lambda n: n >= 2, kind="a whole number of at least 2"
+        ),
         metavar="N|auto|all",
         help="Nearest neighbours, or all pairs; auto is all up to 5000 points, and 15 beyond.",
     ),
 ]
-Whole = Annotated[Any, typer.Option(parser=whole_number, metavar="N")]
+Metric = Annotated[Any, one_of(*METRICS, "precomputed", about="Of distances between rows")]
+Normalization = Annotated[Any, one_of(*SCALINGS, about="Of the affinities")]
 
 
 def readable_bytes(size: float) -> str:

@@ -9,10 +9,12 @@ import typer
 
 from heatsketch.cli._console import Reply
 from heatsketch.cli._exit_codes import ExitCode, as_exit_code
+from heatsketch.cli._memory import program_bytes
 from heatsketch.cli._options import (
     Components,
     Neighbors,
     Power,
+    one_of,
     readable_bytes,
     readable_seconds,
     whole_number,
@@ -24,13 +26,20 @@ POWER = 8  # of a forecast, where the heat trace is to choose it
 
 
 def plan(
-    n: Annotated[str, typer.Option("--n", "--rows", metavar="N", help="Rows, like 1e7.")],
-    d: Annotated[str, typer.Option("--d", "--columns", metavar="N", help="Columns of numbers.")],
+    n: Annotated[
+        Any, typer.Option("--n", "--rows", parser=whole_number, metavar="N", help="Rows, like 1e7.")
+    ],
+    d: Annotated[
+        Any,
+        typer.Option(
+            "--d", "--columns", parser=whole_number, metavar="N", help="Columns of numbers."
+        ),
+    ],
     *,
     components: Components = 64,
     power: Power = "auto",
     neighbors: Neighbors = "auto",
-    dtype: Annotated[str, typer.Option(help="Of the numbers: float32 or float64.")] = "float32",
+    dtype: Annotated[Any, one_of("float32", "float64", about="Of the numbers")] = "float32",
     workers: Annotated[
         int, typer.Option(min=0, help="Machines of a cluster; 0 is this machine, without one.")
     ] = 0,
@@ -41,17 +50,14 @@ def plan(
     From formulas, and from a short run on made-up points, which takes some seconds; for a cluster
     a minute, on processes of this machine.
     """
-    if dtype not in ("float32", "float64"):
-        raise typer.BadParameter(f"--dtype {dtype!r} is unknown; use float32 or float64.")
-    shape = whole_number(n), whole_number(d)
     options = {"power": power, "n_neighbors": None if neighbors == "all" else neighbors}
     if not workers:
-        return _on_this_machine(shape, components, dtype, options)
+        return _on_this_machine((n, d), components, dtype, options)
     if neighbors == "all":
         raise typer.BadParameter("--neighbors all is not for a cluster; give a number, like 15.")
     return _on_cluster(
-        n_points=shape[0],
-        n_features=shape[1],
+        n_points=n,
+        n_features=d,
         n_components=components,
         power=POWER if power == "auto" else int(power),
         n_neighbors=15 if neighbors == "auto" else neighbors,
@@ -67,15 +73,17 @@ def _on_this_machine(
     from heatsketch import estimate_resources
     from heatsketch.memory import physical_memory
 
+    program = program_bytes()  # before the short run adds to it
     needed = estimate_resources(*shape, n_components=components, dtype=dtype, **options)
     points = shape[0] * shape[1] * (4 if dtype == "float32" else 8)
-    whole, there = needed.bytes + points, physical_memory()
+    whole, there = program + points + needed.bytes, physical_memory()
     told = {
         "rows": shape[0],
         "columns": shape[1],
         "components": components,
         "bytes": whole,
         "bytes_of_points": points,
+        "bytes_of_program": program,
         "seconds": needed.seconds,
         "physical_bytes": there,
         "cores": os.cpu_count(),
@@ -86,7 +94,8 @@ def _on_this_machine(
     )
     return Reply(
         told,
-        f"Memory: about {readable_bytes(whole)}, of which the points are {readable_bytes(points)}\n"
+        f"Memory: about {readable_bytes(whole)}, of which the points are {readable_bytes(points)} "
+        f"and the program is {readable_bytes(program)}\n"
         f"Time: about {readable_seconds(needed.seconds)}, within a factor of two\n"
         f"This machine: {readable_bytes(there)}, {os.cpu_count()} cores; it {verdict}",
     )

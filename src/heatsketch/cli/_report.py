@@ -18,6 +18,8 @@ from heatsketch.files import Block, Table, open_table, refuse_same_file
 
 __all__ = ["report"]
 
+PAGES = (".html", ".htm")
+
 
 def _powers(text: str) -> list[int]:
     return [whole_number(word.strip()) for word in text.split(",")]
@@ -52,11 +54,14 @@ def report(
 
     It shows the points at several diffusion times, coloured by columns of a table, and tells the
     diffusion distance of any two of them with its interval. Rows of the table are those of the
-    model by their ids, or by their positions if it has none.
+    model by their ids (--ids), or by their positions if it has none.
     """
     if data is None and (color or ids or key or header is not None):
         raise typer.BadParameter("--color, --ids, --key and --header are about --data; give both.")
     refuse_same_file([model, *([data] if data else [])], output)
+    if output.suffix.lower() not in PAGES:
+        message = f"{output}: its extension is not that of a page; use one of {', '.join(PAGES)}."
+        raise CommandError(message, ExitCode.OUTPUT)
     check_output_file(output, overwrite=overwrite)
     wanted = {"ids": ids, "key": key, "header": header}
     table = None if data is None else _opened(data, color or [], wanted)
@@ -94,6 +99,10 @@ def _opened(path: Path, color: list[str], wanted: dict[str, Any]) -> Table:
 def _found(fitted: Any, model: Path, path: Any, block: Block) -> tuple[Any, dict[str, Any]]:
     """Return names and colours in the order of the rows of the model."""
     wanted = row_ids(fitted)
+    if block.ids is None and not np.array_equal(wanted, np.arange(len(wanted))):
+        # By position they would have the colours of others, without a word.
+        message = f"{model} knows its rows by ids; name their column of {path} with --ids."
+        raise CommandError(message, ExitCode.ARGUMENTS)
     if block.ids is None:
         if block.X.shape[0] != len(wanted):
             raise CommandError(
