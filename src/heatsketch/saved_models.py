@@ -20,7 +20,12 @@ from sklearn.utils.validation import check_is_fitted
 from heatsketch.all_pairs import AllPairs
 from heatsketch.bandwidth import EpsilonEstimate
 from heatsketch.engines import LocalEngine
-from heatsketch.exceptions import FileFormatError, NotStorableError, TrainingDataError
+from heatsketch.exceptions import (
+    FileFormatError,
+    HeatSketchError,
+    NotStorableError,
+    TrainingDataError,
+)
 from heatsketch.graph import LIST_METRICS, METRICS, Neighbors
 from heatsketch.heat_operator import HeatOperator, Scaled
 from heatsketch.heat_trace import HeatTrace
@@ -366,7 +371,10 @@ def _engine(given: dict[str, Any]) -> LocalEngine:
         raise Refused(f"its engine is {given!r}")
     if not all(type(value) in (int, float, type(None)) for value in options.values()):
         raise Refused(f"its engine is {given!r}")
-    return LocalEngine(**options)
+    try:
+        return LocalEngine(**options)
+    except HeatSketchError as error:
+        raise Refused(str(error)) from error
 
 
 def _validate(model: Any) -> None:

@@ -40,6 +40,7 @@ __all__ = [
     "check_symmetric",
     "check_whole",
     "check_zero_diagonal",
+    "is_missing",
     "seed_of",
     "stored_like",
 ]
@@ -74,6 +75,11 @@ def check_whole(name: str, value: Any, *, least: int = 1, most: float = math.inf
         return int(value)
     wanted = f"from {least} to {most}" if most < math.inf else f"of at least {least}"
     raise HeatSketchError(f"{name}={reprlib.repr(value)} must be a whole number {wanted}.")
+
+
+def is_missing(value: Any) -> bool:
+    """Say whether a value stands for none: None, NaN, or pandas' NA and NaT."""
+    return type(value).__name__ in _MISSING or value != value
 
 
 def seed_of(random_state: Any) -> int:

@@ -133,6 +133,7 @@ def distances(
     'exact diffusion distance'
     """
     if isinstance(found, HeatSketch):
+        found = found._as_fitted()
         pairs = _some_pairs(len(found.embedding_), n_pairs)
         exact, found = _exact(found, pairs), found.diffusion_distances(pairs)
     _check_kind(found, DistanceEstimate)
