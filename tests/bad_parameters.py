@@ -23,6 +23,7 @@ from heatsketch import (
 from heatsketch.exceptions import (
     AffinityError,
     DegenerateKernelError,
+    DegenerateKernelWarning,
     DtypeError,
     HeatSketchError,
     MemoryBudgetError,
@@ -37,7 +38,7 @@ from heatsketch.exceptions import (
 for name, bad in [
     *[("epsilon", bad) for bad in (-1.0, 0, np.nan, np.inf, "wide", None, [1.0])],
     *[("n_neighbors", bad) for bad in (1, 0, -3, 2.5, "many")],
-    *[("n_components", bad) for bad in (0, -2, 2.0, None)],
+    *[("n_components", bad) for bad in (0, -2, 2.0, True, None)],
     *[("power", bad) for bad in (-1, np.nan, "long")],
     ("metric", "manhatan"),
     ("affinity", "rbf"),
@@ -68,7 +69,7 @@ refused(
     "more neighbours than points",
     partial(fit, CLOUD, n_neighbors=41),
     HeatSketchError,
-    ("n_neighbors=41", "40 points", "another number, or n_neighbors=None"),
+    ("n_neighbors=41", "between 2 and the 40 points", "another number, or n_neighbors=None"),
 )
 works("as many neighbours as points", partial(fit, CLOUD, n_neighbors=40), partial(fit, CLOUD))
 refused(
@@ -84,12 +85,56 @@ refused(
     ("power=1.5", "eigenvalue -0", "use a whole power"),
 )
 
+refused(
+    "a power that is not whole, of a negative eigenvalue",
+    partial(fit, CLOUD, n_neighbors=5, power=2.5),
+    SpectrumError,
+    ("^power=2.5", "negative eigenvalue", "use a whole power"),
+)
+says = ("^epsilon=", "leaves .* of all differences", "unless all points of X are equal")
+warned("equal points", partial(fit, np.ones((9, 2))), [DegenerateKernelWarning], says)
+
+# --- methods of a fitted sketch -------------------------------------------------------------
+
+
+def ask(method, *arguments):
+    return getattr(HeatSketch(4, power=2).fit(CLOUD), method)(*arguments)
+
+
+for method, bad, says in [
+    ("grow", "x", ("n_components=", "'x'", "whole number of at least 1")),
+    ("grow", 8.5, ("n_components=", "8.5", "whole number of at least 1")),
+    ("path", "x", ("powers=", "'x'", "whole number of at least 0")),
+    ("path", None, ("powers=", "None", "whole number of at least 0")),
+    ("path", [1, 2.5], ("powers=", "2.5", "whole number of at least 0")),
+    ("pseudotime", 40, ("root=", "40", "whole number from 0 to 39")),
+    ("pseudotime", -1, ("root=", "-1", "whole number from 0 to 39")),
+    ("pseudotime", "a", ("root=", "'a'", "whole number from 0 to 39")),
+    ("diffusion_map", 0, ("n_components=", "0", "whole number from 1 to 4")),
+    ("diffusion_map", 1000, ("n_components=", "1000", "whole number from 1 to 4")),
+]:
+    name, call = f"{method}({bad!r})", partial(ask, method, bad)
+    refused(name, call, HeatSketchError, (f"^{says[0]}", *says[1:]))
+call = partial(ask, "drift", DiffusionMap(2).fit(CLOUD))
+refused("drift of a map", call, DtypeError, ("^other", "DiffusionMap", "give a fitted HeatSketch"))
+for name, bad, least in [
+    ("memory_limit", "2GiB", 1),
+    ("memory_limit", -5, 1),
+    ("memory_limit", np.nan, 1),
+    ("graph_tolerance", -1, 0),
+    ("graph_tolerance", None, 0),
+]:
+    says = (f"^{name}=", re.escape(repr(bad)), f"must be a number of at least {least}")
+    refused(
+        f"LocalEngine({name}={bad!r})", partial(LocalEngine, **{name: bad}), HeatSketchError, says
+    )
+
 for name, ids, error, says in [
     ("given twice", [0, *range(39)], HeatSketchError, (r"\[0, 0, 1", "an id of its own")),
     ("too few", range(39), HeatSketchError, (r"shape \(39,\)", "must be 40.*number the rows")),
     ("negative", -np.arange(40), HeatSketchError, (r"array\(", "at least 0.*number the rows")),
     ("fractions", np.arange(40) / 2, DtypeError, (r"array\(", "40 integers.*number the rows")),
-    ("strings", [*map(str, range(40))], DtypeError, ("'0', '1'", "integers.*number the rows")),
+    ("strings", [*map(str, range(40))], DtypeError, ("'0', '1'", r"row_names\.row_numbers\(")),
     ("truths", np.ones(40, bool), DtypeError, (r"array\(", "integers.*number the rows")),
     ("ragged", [[1], [1, 2]], DtypeError, (r"\[1, 2\]", "the same length")),
 ]:

@@ -4,11 +4,14 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
+from registry import cloud
 
 from heatsketch import HeatSketch, plot
 from heatsketch.confidence import distance_estimate
 from heatsketch.exceptions import HeatSketchError
+from heatsketch.plot._curves import _exact
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
@@ -72,18 +75,79 @@ def test_labels_have_a_legend_and_values_a_scale():
     assert valued.figure.axes[1].get_ylabel() == "place"
 
 
+def test_missing_labels_are_a_kind_of_their_own():
+    labels = pd.array(["a", None, "b"] * 200, dtype="string")
+    legend = plot.embedding(model(), labels).get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b", "missing"]
+
+
+@pytest.mark.parametrize("power", [3, 8.5])
+@pytest.mark.parametrize("stationary", ["drop", "keep"])
+@pytest.mark.parametrize("weighting", ["symmetric", "random_walk"])
+def test_exact_distances_are_those_of_the_eigenvectors(power, stationary, weighting):
+    options = {"power": power, "stationary": stationary, "weighting": weighting}
+    sketched = HeatSketch(4, epsilon=2.0, **options).fit(cloud(40))
+    A, pairs = sketched.heat_operator_, np.array([[0, 1], [2, 30]])
+    matrix = A.deflate(A @ np.eye(40))
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    rows = (vectors * values.clip(0) ** power) @ vectors.T
+    v = A.stationary / np.linalg.norm(A.stationary)
+    rows += np.outer(v, v) * (stationary == "keep")
+    rows /= v[:, np.newaxis] if weighting == "random_walk" else 1
+    wanted = [np.linalg.norm(rows[i] - rows[j]) for i, j in pairs]
+    np.testing.assert_allclose(_exact(sketched, pairs), wanted, rtol=1e-6)
+    assert plot.distances(sketched).get_xlabel() == "exact diffusion distance"
+    assert plot.distortion(sketched, n_points=9).get_xlabel() == "components k"
+
+
+def test_the_truth_may_be_a_list():
+    estimate = distance_estimate(np.eye(2), 0.9)
+    assert plot.distances(estimate, [1.0, 2.0]).get_title().endswith("of 2 intervals miss")
+
+
+def narrow():
+    return HeatSketch(1, power=2).fit(digits()[0])
+
+
+def without_data():
+    left = HeatSketch(4, power=2).fit(digits()[0])
+    left.heat_operator_ = None  # as it is in a model that was saved without
+    return left
+
+
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
         (lambda: plot.embedding(model(), by="magic"), "by='magic' is unknown"),
-        (lambda: plot.embedding(np.zeros((5, 1))), r"Y of shape \(5, 1\) has no two columns"),
+        (lambda: plot.embedding(np.zeros((5, 1))), r"of shape \(5, 1\) has no two columns"),
         (lambda: plot.embedding(model(), [1, 2]), r"color of shape \(2,\) must be 600"),
         (lambda: plot.embedding(model(), np.arange(600).astype(str)), "600 labels, of which 24"),
         (lambda: plot.heat_trace(HeatSketch(4, power=2).fit(digits()[0])), 'with power="auto"'),
         (lambda: plot.epsilon(HeatSketch(4, power=2).fit(digits()[0])), 'with epsilon="auto"'),
         (lambda: plot.distances(distance_estimate(np.eye(3), 0.9), [1]), r"exact of shape \(1,\)"),
+        (lambda: plot.distances([1.0]), "found is a list, not a DistanceEstimate; give"),
+        (
+            lambda: plot.drift(model()),
+            r"found is a HeatSketch, not a Drift; give what model\.drift",
+        ),
+        (lambda: plot.multiscale(narrow()), r"shape \(600, 1\) has no two columns; use"),
+        (lambda: plot.distances(without_data()), "exact distances needs the training data"),
+        (lambda: plot.distortion(without_data()), "exact distances needs the training data"),
     ],
-    ids=["by", "columns", "colours", "kinds", "trace", "epsilon", "truth"],
+    ids=[
+        "by",
+        "columns",
+        "colours",
+        "kinds",
+        "trace",
+        "epsilon",
+        "truth",
+        "estimates",
+        "drift",
+        "times",
+        "points",
+        "distortion",
+    ],
 )
 def test_refusals_give_a_remedy(draw, message):
     with pytest.raises(HeatSketchError, match=message):

@@ -1,6 +1,7 @@
 """The report: what its page says, in a browser, is what the API says."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from browser import needs_browser, open_browser, requested
 from registry import SEEDS, circle, two_blobs
@@ -130,6 +131,12 @@ def test_text_of_a_table_stays_text(browser, tmp_path):
     assert legend.get_property("textContent") == HOSTILE
     assert browser.execute_script("return document.body.dataset.broken") is None
     assert browser.execute_script("return document.querySelectorAll('img').length") == 0
+
+
+def test_labels_may_be_missing_in_any_way():
+    labels = pd.array(["b", None, "a"], dtype="string")
+    (column,) = color_columns({"kind": labels}, 3)
+    assert (column.kinds, column.data.tolist()) == (("a", "b"), [1, 255, 0])
 
 
 @needs_browser

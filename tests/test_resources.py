@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from heatsketch import HeatSketch, estimate_resources
+from heatsketch.exceptions import HeatSketchError
 from heatsketch.memory import all_pairs_bytes, neighbors_bytes, tiles_bytes
 
 # A process of its own, since memory that was once taken is not all given back.
@@ -86,6 +87,28 @@ def test_a_limit_holds_or_the_fit_is_refused(n, n_neighbors):
     result, taken = measured(n, 8, 64, n_neighbors, limit)
     assert result == ("done" if n == 15_000 else "refused")
     assert taken <= (1.1 * limit if result == "done" else 2**26)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((-1, 5), "n_points=-1 must be a whole number of at least 2"),
+        (("1e6", 5), "n_points='1e6' must be"),
+        ((99.5, 5), "n_points=99.5 must be"),
+        ((float("inf"), 5), "n_points=inf must be"),
+        ((100, 0), "n_features=0 must be a whole number of at least 1"),
+        ((100, 5, 101), "n_neighbors=101 must be a whole number from 2 to 100"),
+    ],
+)
+def test_no_number_of_points_is_refused_by_name(given, message):
+    n_points, n_features, *n_neighbors = given
+    with pytest.raises(HeatSketchError, match=message):
+        estimate_resources(n_points, n_features, n_neighbors=(*n_neighbors, None)[0])
+
+
+def test_numbers_may_be_written_as_floats():
+    found = estimate_resources(1e2, 5.0, n_neighbors=15.0, power=2)
+    assert found.bytes == estimate_resources(100, 5, n_neighbors=15, power=2).bytes
 
 
 def test_estimates_grow_with_what_is_asked():

@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 import heatsketch
 import heatsketch.scanpy as hs
 from heatsketch import HeatSketch
-from heatsketch.exceptions import HeatSketchError, SpectrumError
+from heatsketch.exceptions import HeatSketchError, HeatSketchWarning, SpectrumError
 from heatsketch.row_names import row_numbers
 
 anndata = pytest.importorskip("anndata")
@@ -242,6 +242,27 @@ def test_a_root_has_a_name_or_a_position(blood):
     first, second = (hs.tl.heat_pseudotime(blood, root, copy=True) for root in (name, 5))
     np.testing.assert_array_equal(first.obs["heat_pseudotime"], second.obs["heat_pseudotime"])
     assert first.uns["heat_pseudotime"]["params"]["root"] == name
+
+
+def test_equal_cells_are_all_at_the_root():
+    adata = anndata.AnnData(np.ones((5, 2)))
+    with pytest.warns(HeatSketchWarning, match="unless all points of X are equal"):
+        hs.tl.heat_pseudotime(adata, 0, n_comps=8, use_rep="X")
+    assert (adata.obs["heat_pseudotime"] == 0).all()
+
+
+@pytest.mark.parametrize("lost", ["params", "power", "obsm"])
+@pytest.mark.parametrize("name", ["adata", "before"])
+def test_half_a_sketch_is_no_sketch(name, lost):
+    cells = np.random.default_rng(0).normal(size=(30, 2))
+    both = {side: anndata.AnnData(cells.copy()) for side in ("adata", "before")}
+    for adata in both.values():
+        hs.tl.heatsketch(adata, 4, use_rep="X", power=2)
+    made = both[name].uns["heatsketch"]
+    place = {"params": made, "power": made["params"], "obsm": both[name].obsm}[lost]
+    del place["X_heatsketch" if lost == "obsm" else lost]
+    with pytest.raises(HeatSketchError, match=rf"{name}\.\w+\[.*call hs\.tl\.heatsketch"):
+        hs.tl.drift(**both)
 
 
 def test_pieces_have_no_common_pseudotime():

@@ -92,7 +92,8 @@ def warn_about_decay(
             "points of X are equal, there is nothing to embed.",
         )
     elif largest * np.sqrt(after.shape[1]) < 1e-3 * largest_before:
-        cause, remedy = f"epsilon={epsilon} is so large that one", "use a smaller epsilon"
+        cause = f"epsilon={epsilon} is so large that one"
+        remedy = "use a smaller epsilon, unless all points of X are equal, with nothing to embed"
         if epsilon is None:
             cause, remedy = "affinity='precomputed': one", "make X fall off faster"
         _warn(

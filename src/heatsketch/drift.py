@@ -28,7 +28,7 @@ from scipy.stats import false_discovery_control, norm, t
 from heatsketch.confidence import DistanceEstimate, distance_estimate, scale_interval
 from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError
 
-__all__ = ["Drift", "drift"]
+__all__ = ["Drift", "check_comparable", "drift"]
 
 DECILE = float(norm.ppf(0.9))
 
@@ -179,6 +179,17 @@ def drift(
         came=other_ids[came],
         went=ids[went],
     )
+
+
+def check_comparable(model: Any, other: Any) -> None:
+    """Refuse models whose difference would be one of their options, too."""
+    for name in ("seed_", "random_matrix", "power_", "n_components", "stationary", "weighting"):
+        one, two = getattr(model, name), getattr(other, name)
+        if one != two:
+            raise HeatSketchError(
+                f"{name.rstrip('_')}={one!r} here, but {two!r} in the other sketch; fit both with "
+                "the same, and with an int as random_state."
+            )
 
 
 # --- the whole -----------------------------------------------------------------------------

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable
-from copy import copy
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from heatsketch.confidence import DistanceEstimate
 from heatsketch.distances import DiffusionNeighbors, diffusion_distances, diffusion_neighbors
-from heatsketch.drift import Drift, drift
+from heatsketch.drift import Drift, check_comparable, drift
 from heatsketch.engines import resolve_engine
-from heatsketch.exceptions import HeatSketchError, SpectrumError
+from heatsketch.exceptions import DtypeError, HeatSketchError, SpectrumError
 from heatsketch.heat_embedding import HeatEmbedding
 from heatsketch.heat_operator import HeatOperator
 from heatsketch.heat_trace import FEWEST_COLUMNS, diffuse_until
@@ -32,6 +28,7 @@ from heatsketch.spectral import (
     leading_eigenpairs,
     ritz_pairs,
 )
+from heatsketch.validation import check_whole, seed_of
 
 __all__ = ["DiffusionMap", "HeatSketch"]
 
@@ -118,6 +115,8 @@ class HeatSketch(HeatEmbedding):
         How much of the stationary direction each column of ``G`` holds.
     seed_ : int
         Seed used.
+    parameters_ : dict
+        All parameters but ``engine``, as they were in :meth:`fit`; other methods go by them.
     row_ids_ : array of int of shape (n_samples,)
         Row ids, in the order of ``heat_operator_``.
     stationary_length_ : float
@@ -209,18 +208,17 @@ class HeatSketch(HeatEmbedding):
         >>> bool((grown.embedding_ == fresh.embedding_).all())
         True
         """
-        A = self._training_operator("grow")
-        if n_components < self.embedding_.shape[1]:
+        grown = self._as_fitted()._with(n_components=check_whole("n_components", n_components))
+        A = grown._training_operator("grow")
+        if grown.n_components < self.embedding_.shape[1]:
             raise HeatSketchError(
                 f"n_components={n_components} is less than the {self.embedding_.shape[1]} that "
                 "there are; take the first columns of embedding_, or fit again."
             )
-        grown = copy(self)  # so that an interrupt leaves no mixture
-        grown.n_components, grown.power = n_components, self.power_
         with resolve_engine(self.engine).working() as engine:
             grown._embed(A, engine)
-        self.__dict__.update(vars(grown), power=self.power)
-        return self
+        self.n_components = grown.n_components
+        return self._become(grown)
 
     def path(self, powers: Iterable[int]) -> list[np.ndarray]:
         """Embeddings of the training points at many powers, from one pass.
@@ -235,9 +233,12 @@ class HeatSketch(HeatEmbedding):
         list of arrays of shape (n_samples, n_components)
             In the order of ``powers``.
         """
-        A, G = self._operator_and_block("path")
-        blocks = diffuse_path(A, G, powers=powers)
-        return [self._in_given_order(self._finish(block.copy(), A)) for block in blocks]
+        model = self._as_fitted()
+        A, G = model._operator_and_block("path")
+        given = powers if isinstance(powers, Iterable) else [powers]
+        whole = [check_whole("powers", power, least=0) for power in given]
+        blocks = diffuse_path(A, G, powers=whole)
+        return [self._in_given_order(model._finish(block.copy(), A)) for block in blocks]
 
     def multiscale(self) -> np.ndarray:
         r"""Embedding of the training points by all diffusion times together.
@@ -249,14 +250,15 @@ class HeatSketch(HeatEmbedding):
         array of shape (n_samples, n_components)
             See :func:`multiscale_sketch`.
         """
-        A, G = self._operator_and_block("multiscale")
+        model = self._as_fitted()
+        A, G = model._operator_and_block("multiscale")
         if self.n_connected_components_ > 1:
             raise SpectrumError(
                 f"n_connected_components_={self.n_connected_components_}: heat never flows between "
                 "pieces, and differences add up for ever; use a larger n_neighbors or epsilon, or "
                 "embed the pieces one by one."
             )
-        return self._in_given_order(self._weighted(multiscale_sketch(A, G), A))
+        return self._in_given_order(model._weighted(multiscale_sketch(A, G), A))
 
     def pseudotime(self, root: int, *, confidence: float = 0.95) -> DistanceEstimate:
         """Diffusion pseudotime: how far all training points are from one, at all times together.
@@ -273,10 +275,11 @@ class HeatSketch(HeatEmbedding):
             ``distance``, ``low`` and ``high``, arrays of shape (n_samples,). Divide by the largest
             for values up to one.
         """
-        Y = self.multiscale()
-        pairs = np.column_stack([np.full(len(Y), root), np.arange(len(Y))])
-        sure = {"confidence": confidence, "random_matrix": self.random_matrix}
-        return diffusion_distances(Y, pairs, **sure)
+        model = self._as_fitted()
+        n_rows = len(model.embedding_)
+        root = check_whole("root", root, least=0, most=n_rows - 1)
+        pairs = np.column_stack([np.full(n_rows, root), np.arange(n_rows)])
+        return diffusion_distances(model.multiscale(), pairs, **model._sure(confidence))
 
     def diffusion_distances(
         self, pairs: Any, *, confidence: float = 0.95, simultaneous: bool = False
@@ -294,8 +297,7 @@ class HeatSketch(HeatEmbedding):
         -------
         DistanceEstimate
         """
-        check_is_fitted(self)
-        sure = {"confidence": confidence, "random_matrix": self.random_matrix}
+        sure = self._as_fitted()._sure(confidence)
         return diffusion_distances(self.embedding_, pairs, simultaneous=simultaneous, **sure)
 
     def diffusion_neighbors(
@@ -314,8 +316,7 @@ class HeatSketch(HeatEmbedding):
         -------
         DiffusionNeighbors
         """
-        check_is_fitted(self)
-        sure = {"confidence": confidence, "random_matrix": self.random_matrix}
+        sure = self._as_fitted()._sure(confidence)
         return diffusion_neighbors(self.embedding_, rows, n_neighbors=n_neighbors, **sure)
 
     def diffusion_map(self, n_components: int = 2) -> DiffusionCoordinates:
@@ -331,9 +332,12 @@ class HeatSketch(HeatEmbedding):
         DiffusionCoordinates
             ``coordinates``, ``eigenvalues`` and ``residuals``.
         """
-        A = self._training_operator("diffusion_map")
+        model = self._as_fitted()
+        A = model._training_operator("diffusion_map")
+        most = min(self.before_last_.shape[1], A.shape[0] - 1)
+        n_components = check_whole("n_components", n_components, most=most)
         values, vectors, residuals = ritz_pairs(A, self.before_last_, n_components)
-        coordinates = self._weighted(vectors * eigenvalue_powers(values, self.power_), A)
+        coordinates = model._weighted(vectors * eigenvalue_powers(values, self.power_), A)
         return DiffusionCoordinates(self._in_given_order(coordinates), values, residuals)
 
     def drift(self, other: HeatSketch, *, confidence: float = 0.95) -> Drift:
@@ -351,30 +355,44 @@ class HeatSketch(HeatEmbedding):
         Drift
             See :func:`drift`.
         """
-        for model in (self, other):
-            check_is_fitted(model)
-        _check_comparable(self, other)
+        if not isinstance(other, HeatSketch):
+            raise DtypeError(f"other is a {type(other).__name__}; give a fitted HeatSketch.")
+        model, other = self._as_fitted(), other._as_fitted()
+        check_comparable(model, other)
         return drift(
-            self.embedding_,
+            model.embedding_,
             other.embedding_,
-            ids=self._in_given_order(self.row_ids_),
+            ids=model._in_given_order(model.row_ids_),
             other_ids=other._in_given_order(other.row_ids_),
-            confidence=confidence,
-            random_matrix=self.random_matrix,
+            **model._sure(confidence),
         )
+
+    def _sure(self, confidence: float) -> dict[str, Any]:
+        """Return what intervals depend on."""
+        return {"confidence": confidence, "random_matrix": self.random_matrix}
 
     # --- the sketch itself ----------------------------------------------------------------
 
     def _before_last(self, A: HeatOperator) -> np.ndarray:
-        if not hasattr(self, "seed_"):  # which a sketch that grows has
-            self.seed_ = _seed(self.random_state)
+        if not hasattr(self, "seed_"):  # which a sketch that grows has, and its power
+            self.seed_ = seed_of(self.random_state)
         G = self._block(A, self.n_components)
         self.stationary_coefficients_ = in_memory(A.stationary_coefficients(G))
-        if self.power == "auto":
+        power = getattr(self, "power_", self.power)
+        if power == "auto":
             before_last = self._until_few_directions(A, G)
         else:
-            self.power_, before_last = self.power, diffuse(A, G, power=self.power - 1)
+            self.power_ = int(power) if isinstance(power, Integral) else float(power)
+            before_last = self._before_power(A, G)
         return A.deflate(before_last, out=before_last)
+
+    def _before_power(self, A: HeatOperator, G: np.ndarray) -> np.ndarray:
+        before = self.power_ - 1
+        try:
+            return diffuse(A, G, power=before)
+        except SpectrumError as error:
+            cause = f"power={self.power_} is one step after power={before}, and {error}"
+            raise SpectrumError(cause) from error
 
     def _until_few_directions(self, A: HeatOperator, G: np.ndarray) -> np.ndarray:
         """Choose the power, and return the block that is one step from it."""
@@ -479,22 +497,3 @@ class DiffusionMap(HeatEmbedding):
         eigenvalue_powers(self.eigenvalues_, self.power)  # a refusal names the power as given
         # One power is left for the last product, since A v = lambda v.
         return vectors * eigenvalue_powers(self.eigenvalues_, self.power - 1)
-
-
-def _seed(random_state: Any) -> int:
-    if random_state is None:
-        return secrets.randbits(64)
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31))
-
-
-def _check_comparable(model: HeatSketch, other: HeatSketch) -> None:
-    """Refuse sketches whose difference would be one of their options, too."""
-    for name in ("seed_", "random_matrix", "power_", "n_components", "stationary", "weighting"):
-        one, two = getattr(model, name), getattr(other, name)
-        if one != two:
-            raise HeatSketchError(
-                f"{name.rstrip('_')}={one!r} here, but {two!r} in the other sketch; fit both with "
-                "the same, and with an int as random_state."
-            )

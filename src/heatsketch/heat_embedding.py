@@ -11,6 +11,7 @@ from __future__ import annotations
 import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
@@ -52,6 +53,7 @@ from heatsketch.random_block import gaussian_block
 from heatsketch.row_blocks import in_memory, is_lazy
 from heatsketch.saved_models import SaveMixin
 from heatsketch.validation import (
+    Count,
     check_affinities,
     check_distances,
     check_idle_parameters,
@@ -99,7 +101,7 @@ class HeatEmbedding(
     embedding_: np.ndarray
 
     _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [Count()],
         "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto", "local"})],
         "n_neighbors": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"}), None],
         "metric": [StrOptions({*METRICS, "precomputed"}), callable],
@@ -141,9 +143,29 @@ class HeatEmbedding(
 
     def _fit(self, X: Any, row_ids: Any) -> Self:
         self._forget()
+        fitted = self._with(**self._plain_parameters())
         with resolve_engine(self.engine).working() as engine:
-            self._fit_by(engine, X, row_ids)
-            engine.finish(self.scaling_.current)
+            fitted._fit_by(engine, X, row_ids)
+            engine.finish(fitted.scaling_.current)
+        return self._become(fitted)
+
+    def _as_fitted(self) -> Self:
+        """Return the model with the parameters of its fit, whatever has been set since."""
+        check_is_fitted(self)
+        return self._with()
+
+    def _with(self, **parameters: Any) -> Self:
+        """Return a copy with the parameters of its fit, some of them others."""
+        other = copy(self)
+        # A pickle from before they were remembered has none.
+        other.parameters_ = getattr(self, "parameters_", {}) | parameters
+        other.__dict__.update(other.parameters_)
+        return other
+
+    def _become(self, fitted: Self) -> Self:
+        """Take over a fit as a whole, so that one that is interrupted leaves no mixture."""
+        found = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
+        self.__dict__.update(found)
         return self
 
     def _fit_by(self, engine: Engine, X: Any, row_ids: Any) -> None:
@@ -226,6 +248,9 @@ class HeatEmbedding(
         -------
         array of shape (n_new, n_components)
         """
+        return self._as_fitted()._transform(X)
+
+    def _transform(self, X: Any) -> np.ndarray:
         self._training_operator("transform")
         X = self._check(X, reset=False)
         step = self._rows_at_a_time()
@@ -236,7 +261,6 @@ class HeatEmbedding(
 
     def _training_operator(self, task: str) -> HeatOperator:
         """Return the heat operator, for a task that cannot do without."""
-        check_is_fitted(self)
         if self.heat_operator_ is None:
             raise TrainingDataError(
                 f"{task} needs the training data, without which this model was saved; load one "
@@ -274,7 +298,7 @@ class HeatEmbedding(
         )
 
     def _forget(self) -> None:
-        """Drop an earlier fit, so that one that fails or is interrupted leaves no mixture."""
+        """Drop an earlier fit, which one that fails should not leave behind."""
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
 
@@ -362,7 +386,13 @@ class HeatEmbedding(
     def _n_neighbors(self, X: Any) -> int | None:
         few = self.metric == "precomputed" or X.shape[0] <= ALL_PAIRS_UP_TO
         automatic = None if few else 15
-        return automatic if self.n_neighbors == "auto" else self.n_neighbors
+        n_neighbors = automatic if self.n_neighbors == "auto" else self.n_neighbors
+        if n_neighbors is not None and n_neighbors > X.shape[0]:
+            raise HeatSketchError(
+                f"n_neighbors={n_neighbors} is not between 2 and the {X.shape[0]} points of X; "
+                "use another number, or n_neighbors=None for all pairs."
+            )
+        return n_neighbors
 
     def _affinity_to_training(self, d2: Any, scales: Any, first_row: int) -> Any:
         if scales is not None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch.callbacks import CallbackSupportMixin, fit_progress
@@ -17,7 +15,7 @@ from heatsketch.exceptions import DtypeError
 from heatsketch.heat_embedding import checks_parameters
 from heatsketch.least_distortion import least_distortion_map
 from heatsketch.saved_models import SaveMixin
-from heatsketch.validation import check_numbers, check_scale
+from heatsketch.validation import Count, check_numbers, check_scale
 
 __all__ = ["NearIsometry"]
 
@@ -63,6 +61,8 @@ class NearIsometry(
         Whether the last round of the descent gained nothing worth another one.
     history_ : array
         The distortion after each round.
+    parameters_ : dict
+        The parameters as they were in :meth:`fit`.
     n_features_in_ : int
         Number of features of ``X``.
     feature_names_in_ : array of str
@@ -82,7 +82,7 @@ class NearIsometry(
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [Count()],
         "random_state": ["random_state"],
     }
 
@@ -106,13 +106,14 @@ class NearIsometry(
         X = self._check(X, reset=True)
         seed = int(check_random_state(self.random_state).randint(2**31))
         with fit_progress(self):
-            found = least_distortion_map(X, self.n_components, seed=seed)
+            found = least_distortion_map(X, int(self.n_components), seed=seed)
         self.components_ = found.components.T.astype(X.dtype)
         self.log_distortion_ = found.log_distortion
         self.n_pairs_ = found.n_pairs
         self.is_certified_ = found.exact
         self.converged_ = found.converged
         self.history_ = found.history
+        self.parameters_ = self._plain_parameters()
         return self
 
     def transform(self, X: Any) -> np.ndarray:

@@ -23,6 +23,7 @@ from heatsketch.exceptions import (
 )
 
 __all__ = [
+    "MISSING",
     "as_array",
     "check_distances",
     "check_finite",
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 _NUMBERS = "biuf"  # kinds of dtype: bool, int, uint, float
-_MISSING = {"NoneType", "NAType", "NaTType"}  # None, pandas.NA and pandas.NaT, by their types
+MISSING = {"NoneType", "NAType", "NaTType"}  # None, pandas.NA and pandas.NaT, by their types
 _STRIP_ENTRIES = 4_000_000  # of a dense matrix, compared with its transpose at a time
 _FILLED = {"bsr", "dia"}  # formats that fill up with zeros what they do not store
 
@@ -307,7 +308,7 @@ def _numbers_from_objects(array: np.ndarray, name: str) -> np.ndarray:
     """Turn an array of Python numbers into floats, refuse one of anything else."""
     for index, value in np.ndenumerate(array):
         where = f"{name}{list(index)}" if index else name
-        if type(value).__name__ in _MISSING:
+        if type(value).__name__ in MISSING:
             raise MissingValueError(
                 f"{where} is {value}, which is no number (NaN); "
                 "fill it in (sklearn.impute), or drop its row."

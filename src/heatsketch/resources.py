@@ -10,6 +10,7 @@ import numpy as np
 from heatsketch.estimators import HeatSketch
 from heatsketch.heat_embedding import ALL_PAIRS_UP_TO
 from heatsketch.memory import all_pairs_bytes, neighbors_bytes, physical_memory, tiles_bytes
+from heatsketch.validation import check_whole
 
 __all__ = ["N_TRIED", "Resources", "bent_surface", "estimate_memory", "estimate_resources"]
 
@@ -73,17 +74,24 @@ def estimate_resources(
     >>> 0.5 < needed.bytes / 2**30 < 1
     True
     """
+    n_points = check_whole("n_points", n_points, least=2)
+    n_features = check_whole("n_features", n_features)
+    n_components = check_whole("n_components", n_components)
     n_neighbors = _resolved(n_neighbors, n_points)
+    if n_neighbors is not None:
+        n_neighbors = check_whole("n_neighbors", n_neighbors, least=2, most=n_points)
+    size = n_points, n_features, n_components
     options = {"n_components": n_components, "power": power, "n_neighbors": n_neighbors}
-    size = n_points, n_features
-    needed = estimate_memory(*size, n_components=n_components, n_neighbors=n_neighbors, dtype=dtype)
+    needed = estimate_memory(
+        n_points, n_features, n_components=n_components, n_neighbors=n_neighbors, dtype=dtype
+    )
     if n_neighbors is not None:
         n_tried = min(n_points, N_TRIED)
         took = _seconds(n_tried, n_features, dtype, options)
         return Resources(needed, took * n_points / n_tried)
     n_tried = min(n_points, N_TRIED_IN_PAIRS)
     took = _seconds(n_tried, n_features, dtype, options) * (n_points / n_tried) ** 2
-    in_tiles = needed < all_pairs_bytes(*size, n_components, dtype)
+    in_tiles = needed < all_pairs_bytes(*size, dtype)
     return Resources(needed, TILE_FACTOR * took if in_tiles else took)
 
 
@@ -136,7 +144,7 @@ def _seconds(n_points: int, n_features: int, dtype: Any, options: dict) -> float
     """Time a fit of points on a bent surface, the second time, when all is compiled."""
     model = HeatSketch(**options)
     X = bent_surface(n_points, n_features, dtype)
-    model.fit(X[: n_points // 10 + 2])
+    model.fit(X[: n_points // 10 + (model.n_neighbors or 2)])
     start = perf_counter()
     model.fit(X)
     return perf_counter() - start

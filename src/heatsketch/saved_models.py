@@ -20,7 +20,12 @@ from sklearn.utils.validation import check_is_fitted
 from heatsketch.all_pairs import AllPairs
 from heatsketch.bandwidth import EpsilonEstimate
 from heatsketch.engines import LocalEngine
-from heatsketch.exceptions import FileFormatError, NotStorableError, TrainingDataError
+from heatsketch.exceptions import (
+    FileFormatError,
+    HeatSketchError,
+    NotStorableError,
+    TrainingDataError,
+)
 from heatsketch.graph import LIST_METRICS, METRICS, Neighbors
 from heatsketch.heat_operator import HeatOperator, Scaled
 from heatsketch.heat_trace import HeatTrace
@@ -240,7 +245,8 @@ class SaveMixin:
             )
         left_out = () if training_data else TRAINING_DATA
         present = [name for name in parts if hasattr(self, name) and name not in left_out]
-        parameters = {name: _plain(name, value) for name, value in self.get_params().items()}  # type: ignore[attr-defined]
+        fitted = self.get_params() | getattr(self, "parameters_", {})  # type: ignore[attr-defined]
+        parameters = {name: _plain(name, value) for name, value in fitted.items()}
         kept = Kept()
         for name in present:
             parts[name].put(kept, name, _told(name, getattr(self, name), training_data))
@@ -255,6 +261,18 @@ class SaveMixin:
             "values": kept.values,
         }
         write_model_file(path, about, kept.arrays, overwrite=overwrite)
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        """Return what a model goes by once it is fitted, whatever is set then: its parameters.
+
+        Not the engine, which says where to work and not what comes out, and may be gone some day.
+        """
+        given = self.get_params(deep=False)  # type: ignore[attr-defined]
+        return {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in given.items()
+            if name != "engine"
+        }
 
 
 def _told(name: str, value: Any, training_data: bool) -> Any:
@@ -321,6 +339,7 @@ def restored(path: Any, classes: Mapping[str, type]) -> Any:
             raise Refused(f"it holds a {name!r}, which is none of {sorted(classes)}")
         model = classes[name](**_parameters(about, classes[name]))
         _validate(model)
+        model.parameters_ = model._plain_parameters()
         _set_parts(model, about, kept)
         _check_fit(model, kept)
         return model
@@ -360,7 +379,10 @@ def _engine(given: dict[str, Any]) -> LocalEngine:
         raise Refused(f"its engine is {given!r}")
     if not all(type(value) in (int, float, type(None)) for value in options.values()):
         raise Refused(f"its engine is {given!r}")
-    return LocalEngine(**options)
+    try:
+        return LocalEngine(**options)
+    except HeatSketchError as error:
+        raise Refused(str(error)) from error
 
 
 def _validate(model: Any) -> None:

@@ -172,7 +172,7 @@ def heat_pseudotime(
     seeded = {"power": 1, "weighting": "random_walk", "random_state": _seed(rng)}
     model = _fitted(adata, source, HeatSketch(n_comps, **seeded))
     found = model.pseudotime(start, confidence=confidence)
-    unit = found.distance.max()
+    unit = found.distance.max() or 1.0  # of cells that are all equal, none is late
     for ending, values in zip(("", "_low", "_high"), found, strict=True):
         adata.obs[key_added + ending] = values / unit
     params = _params(model, source)
@@ -242,7 +242,7 @@ def drift(
     """
     adata, before = _annotated(adata, "adata", copy=copy), _annotated(before, "before", copy=False)
     obsm_key, uns_key = _places(key)
-    made = [_made(data, name, uns_key) for data, name in ((before, "before"), (adata, "adata"))]
+    made = [_made(data, name, key) for data, name in ((before, "before"), (adata, "adata"))]
     _check_comparable(*made)
     found = sketch_drift(
         before.obsm[obsm_key],
@@ -399,13 +399,20 @@ def _params(model: HeatSketch, source: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _made(adata: Any, name: str, uns_key: str) -> Any:
-    if uns_key not in adata.uns:
-        raise HeatSketchError(
-            f"{name}.uns has no {uns_key!r}: it was not sketched; call hs.tl.heatsketch({name}) "
-            "first, or give as key what was its key_added."
-        )
-    return adata.uns[uns_key]["params"]
+def _made(adata: Any, name: str, key: str | None) -> Any:
+    """Return how the sketch of an AnnData was made, after a look whether it is there."""
+    obsm_key, uns_key = _places(key)
+    params = adata.uns.get(uns_key, {}).get("params", {})
+    for place, there in (
+        (f"uns[{uns_key!r}]['params']", set(COMPARABLE) <= set(params)),
+        (f"obsm[{obsm_key!r}]", obsm_key in adata.obsm),
+    ):
+        if not there:
+            raise HeatSketchError(
+                f"{name}.{place} is not that of a sketch; call hs.tl.heatsketch({name}) first, or "
+                "give as key what was its key_added."
+            )
+    return params
 
 
 def _check_comparable(before: Any, after: Any) -> None:

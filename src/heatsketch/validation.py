@@ -7,11 +7,16 @@ their messages name the row and the column.
 
 from __future__ import annotations
 
+import math
 import reprlib
+import secrets
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
 from heatsketch.exceptions import (
@@ -22,6 +27,7 @@ from heatsketch.exceptions import (
     ScaleError,
 )
 from heatsketch.plain_numbers import (
+    MISSING,
     as_array,
     check_distances,
     check_finite,
@@ -36,6 +42,7 @@ from heatsketch.plain_numbers import (
 from heatsketch.row_blocks import from_each_block, is_lazy
 
 __all__ = [
+    "Count",
     "check_affinities",
     "check_distances",
     "check_idle_parameters",
@@ -44,11 +51,55 @@ __all__ = [
     "check_scale",
     "check_square",
     "check_symmetric",
+    "check_whole",
     "check_zero_diagonal",
+    "is_missing",
+    "seed_of",
     "stored_like",
 ]
 
 _LARGEST_SUM = 1e100  # of a row of affinities: its square and its inverse are still floats
+
+
+class Count(Interval):
+    """The constraint of parameters that count something: a truth value is no number of things."""
+
+    def __init__(self) -> None:
+        super().__init__(Integral, 1, None, closed="left")
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Say whether it is a number of things."""
+        return not isinstance(val, bool) and super().is_satisfied_by(val)
+
+
+def check_whole(name: str, value: Any, *, least: int = 1, most: float = math.inf) -> int:
+    """Return a whole number as an ``int``, whatever kind of number it came as.
+
+    Examples
+    --------
+    >>> from heatsketch.validation import check_whole
+    >>> check_whole("n_points", 1e4)
+    10000
+    """
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if is_number and least <= value <= most and value < math.inf and value == int(value):
+        return int(value)
+    wanted = f"from {least} to {most}" if most < math.inf else f"of at least {least}"
+    raise HeatSketchError(f"{name}={reprlib.repr(value)} must be a whole number {wanted}.")
+
+
+def is_missing(value: Any) -> bool:
+    """Say whether a value stands for none: None, NaN, or pandas' NA and NaT."""
+    return type(value).__name__ in MISSING or value != value
+
+
+def seed_of(random_state: Any) -> int:
+    """Return the seed that is meant: the number given, or one that is drawn."""
+    if random_state is None:
+        return secrets.randbits(64)
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31))
 
 
 def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -188,11 +239,12 @@ def check_row_ids(row_ids: Any, n_rows: int) -> np.ndarray:
     if row_ids is None:
         return np.arange(n_rows)
     shown = f"row_ids={reprlib.repr(row_ids)}"
-    wanted = (
-        f"must be {n_rows} integers of at least 0, one for each row of X; "
-        "number the rows, for instance with numpy.arange(len(X))."
-    )
     ids = as_array(row_ids, "row_ids")
+    # Text numbered by its place would pair rows that have nothing in common.
+    remedy = "number the rows, for instance with numpy.arange(len(X))"
+    if ids.dtype.kind in "OSTU":
+        remedy = "number the rows by their names, with heatsketch.row_names.row_numbers(names)"
+    wanted = f"must be {n_rows} integers of at least 0, one for each row of X; {remedy}."
     if ids.dtype.kind not in "iu":
         raise DtypeError(f"{shown} {wanted}")
     if ids.shape != (n_rows,) or ids.min() < 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ from scipy import sparse
 from heatsketch.distance_tiles import DistanceTiles
 from heatsketch.engines._engine import Engine
 from heatsketch.engines._probes import choose_probes
-from heatsketch.exceptions import MemoryBudgetError
+from heatsketch.exceptions import HeatSketchError, MemoryBudgetError
 from heatsketch.graph import LIST_METRICS, Neighbors, find_neighbors
 from heatsketch.memory import (
     all_pairs_bytes,
@@ -61,6 +62,15 @@ class LocalEngine(Engine):
 
     graph_tolerance: float = 0.05
     memory_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("graph_tolerance", 0), ("memory_limit", 1)):
+            value = getattr(self, name)
+            if (name, value) != ("memory_limit", None) and not (
+                isinstance(value, int | float | np.integer | np.floating)
+                and least <= value < math.inf
+            ):
+                raise HeatSketchError(f"{name}={value!r} must be a number of at least {least}.")
 
     def __repr__(self) -> str:
         """Show what was chosen, as scikit-learn does."""

@@ -10,12 +10,13 @@ from scipy.spatial.distance import squareform
 
 from heatsketch.bandwidth import EpsilonEstimate
 from heatsketch.confidence import DistanceEstimate
-from heatsketch.distances import bilipschitz_constant, exact_diffusion_distances
+from heatsketch.distances import bilipschitz_constant
 from heatsketch.drift import Drift
 from heatsketch.estimators import DIRECTIONS_PER_COLUMN, HeatSketch
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.heat_trace import HeatTrace
 from heatsketch.plot._axes import BLUE, DASHES, GRAY, MARKS, OKABE_ITO, ORANGE, new_axes
+from heatsketch.sketch import diffuse
 
 __all__ = ["distances", "distortion", "drift", "epsilon", "heat_trace"]
 
@@ -55,9 +56,9 @@ def heat_trace(found: HeatTrace | HeatSketch, *, ax: Any = None) -> Any:
     ax.plot(curve.powers, curve.trace, "o-", color=BLUE, ms=4, label="heat trace")
     ax.plot(curve.powers, curve.directions, "s--", color=ORANGE, ms=4, label="directions")
     if isinstance(found, HeatSketch):
-        allowed = DIRECTIONS_PER_COLUMN * found.n_components
-        text = f"directions that {found.n_components} columns may hold"
-        ax.axhline(allowed, color=GRAY, ls=":", label=text)
+        n_columns = found.embedding_.shape[1]
+        text = f"directions that {n_columns} columns may hold"
+        ax.axhline(DIRECTIONS_PER_COLUMN * n_columns, color=GRAY, ls=":", label=text)
         ax.axvline(found.power_, color="black", lw=1)
         ax.set_title(f"p = {found.power_} was chosen")
     ax.set(yscale="log", xlabel="power p", ylabel="size of the heat kernel")
@@ -132,11 +133,14 @@ def distances(
     'exact diffusion distance'
     """
     if isinstance(found, HeatSketch):
+        found = found._as_fitted()
         pairs = _some_pairs(len(found.embedding_), n_pairs)
         exact, found = _exact(found, pairs), found.diffusion_distances(pairs)
-    elif np.shape(exact) != np.shape(found.distance):
+    _check_kind(found, DistanceEstimate)
+    exact = np.asarray(exact)
+    if exact.shape != found.distance.shape:
         raise HeatSketchError(
-            f"exact of shape {np.shape(exact)} must be the truth of each of the "
+            f"exact of shape {exact.shape} must be the truth of each of the "
             f"{len(found.distance)} estimates; see exact_diffusion_distances."
         )
     middle, low, high = found
@@ -235,6 +239,7 @@ def drift(found: Drift, *, ax: Any = None) -> Any:
     >>> plot.drift(drift(before, model.fit_transform(X))).get_xlabel()
     'row'
     """
+    _check_kind(found, Drift)
     ax = new_axes(ax)
     middle, low, high = found.rows
     rows, moved = np.arange(len(middle)), found.moved
@@ -274,6 +279,15 @@ def _part(found: Any, kind: type, name: str, option: str) -> Any:
     )
 
 
+def _check_kind(found: Any, kind: type) -> None:
+    if not isinstance(found, kind):
+        verb = {Drift: "model.drift(other)", DistanceEstimate: "model.diffusion_distances(pairs)"}
+        raise HeatSketchError(
+            f"found is a {type(found).__name__}, not a {kind.__name__}; give what "
+            f"{verb[kind]} returns."
+        )
+
+
 def _plain_numbers(axis: Any) -> None:
     """Write 60 rather than a power of ten with a factor."""
     from matplotlib.ticker import LogFormatter
@@ -289,10 +303,19 @@ def _some_pairs(n_points: int, n_pairs: int) -> np.ndarray:
 
 
 def _exact(model: HeatSketch, pairs: np.ndarray) -> np.ndarray:
-    """Return exact diffusion distances of pairs of rows of ``X``."""
-    places = np.argsort(model.order_)[pairs]
-    options = {"stationary": model.stationary, "weighting": model.weighting}
-    return exact_diffusion_distances(model.heat_operator_, places, power=model.power_, **options)
+    """Return exact diffusion distances of pairs of rows of ``X``, whole power or not."""
+    model = model._as_fitted()
+    A = model._training_operator("a picture of exact distances")
+    points, places = np.unique(np.argsort(model.order_)[pairs], return_inverse=True)
+    units = np.zeros((A.shape[0], len(points)), A.dtype)
+    units[points, np.arange(len(points))] = 1
+    columns = diffuse(A, units, power=model.power_)  # which are rows, since A is symmetric
+    if model.stationary == "keep":
+        columns = columns + A.stationary_part(A.stationary_coefficients(units))
+    if model.weighting == "random_walk":
+        columns = columns * (model.stationary_length_ / A.stationary[points])
+    first, second = columns.T.astype(np.float64)[places.reshape(pairs.shape)].swapaxes(0, 1)
+    return np.linalg.norm(first - second, axis=1)
 
 
 def _distortions(model: HeatSketch, n_points: int) -> tuple[np.ndarray, np.ndarray]:

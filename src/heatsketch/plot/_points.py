@@ -11,6 +11,7 @@ import numpy as np
 from heatsketch.estimators import HeatSketch
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.plot._axes import BLUE, MARKS, OKABE_ITO, new_axes, pyplot
+from heatsketch.validation import is_missing
 
 __all__ = ["embedding", "multiscale"]
 
@@ -95,6 +96,7 @@ def multiscale(
     ['p = 2', 'p = 8', 'p = 32']
     """
     powers = list(powers)
+    _check_columns(model._as_fitted().embedding_)
     panels = [_principal(Y)[0] for Y in model.path(powers)]
     for before, after in pairwise(panels):
         after *= np.where(np.sum(before * after, axis=0) < 0, -1, 1)
@@ -123,8 +125,7 @@ def _plane(Y: Any, by: str) -> tuple[np.ndarray, list[str]]:
             return Y.diffusion_map(2).coordinates, names
         Y = Y.embedding_
     Y = np.asarray(Y)
-    if Y.ndim != 2 or Y.shape[1] < 2:
-        raise HeatSketchError(f"Y of shape {Y.shape} has no two columns; give an embedding.")
+    _check_columns(Y)
     if Y.shape[1] == 2:
         return Y, ["coordinate 1", "coordinate 2"]
     points, shares = _principal(Y)
@@ -132,6 +133,13 @@ def _plane(Y: Any, by: str) -> tuple[np.ndarray, list[str]]:
         f"principal component {i + 1} of {Y.shape[1]} columns ({shares[i]:.0%})" for i in (0, 1)
     ]
     return points, names
+
+
+def _check_columns(Y: np.ndarray) -> None:
+    if Y.ndim != 2 or Y.shape[1] < 2:
+        raise HeatSketchError(
+            f"an embedding of shape {Y.shape} has no two columns; use n_components=2 or more."
+        )
 
 
 def _principal(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -148,6 +156,9 @@ def _checked_color(color: Any, n_points: int) -> np.ndarray | None:
     if color is None:
         return None
     values = np.asarray(color)
+    if values.dtype.kind == "O" and any(map(is_missing, values.flat)):  # which cannot be sorted
+        words = ["missing" if is_missing(value) else str(value) for value in values.flat]
+        values = np.array(words).reshape(values.shape)
     if values.shape != (n_points,):
         raise HeatSketchError(
             f"color of shape {values.shape} must be {n_points} labels or values, one for each "

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch.exceptions import HeatSketchError
+from heatsketch.validation import is_missing
 
 __all__ = ["MOST_KINDS", "Column", "color_columns"]
 
@@ -87,9 +88,7 @@ def _numbers(array: np.ndarray) -> np.ndarray | None:
 
 def _word(value: Any) -> str | None:
     """Return a label, or None where one is missing."""
-    if value is None or value == "" or value != value or type(value).__name__ == "NAType":
-        return None
-    return str(value)
+    return None if is_missing(value) or value == "" else str(value)
 
 
 def _labels(name: str, words: list[str | None], order: Any) -> Column:

@@ -115,8 +115,9 @@ def _checked(model: Any) -> HeatSketch:
             f"model={type(model).__name__} has no sketch at several times, with intervals; give a "
             "HeatSketch."
         )
-    model._training_operator("a report")
-    return model
+    fitted = model._as_fitted()
+    fitted._training_operator("a report")
+    return fitted
 
 
 def _names(model: HeatSketch, names: Any) -> list[str] | None:
