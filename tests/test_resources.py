@@ -139,3 +139,10 @@ def test_a_fit_takes_the_smallest_integers():
     X = np.random.default_rng(0).normal(size=(40, 3))
     found = HeatSketch(np.uint8(4), power=2).fit(X).embedding_
     np.testing.assert_array_equal(found, HeatSketch(4, power=2).fit(X).embedding_)
+
+
+def test_the_peak_is_that_of_this_process_not_of_who_started_it():
+    code = "from heatsketch.memory import peak_memory; print(peak_memory())"
+    room = np.ones(2**27)  # a gigabyte, of which the child has nothing
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert 2**20 < int(found.stdout) < room.nbytes / 2
