@@ -197,7 +197,7 @@ def test_rows_that_are_no_ids_are_refused(rows):
 @pytest.mark.parametrize("block", BLOCKS.values())
 @pytest.mark.parametrize("dtype", [int, "f2", ">f4", np.longdouble, complex])
 def test_blocks_are_floats_of_two_kinds(block, dtype):
-    with pytest.raises(DtypeError, match=r"dtype=.* must be .* float32 or float64; .*convert"):
+    with pytest.raises(DtypeError, match=r"dtype=.* must be float32 or float64; convert"):
         block(3, 2, seed=0, dtype=dtype)
 
 
@@ -213,7 +213,7 @@ def test_columns_are_counted_in_whole_numbers(block, name):
     with pytest.raises(HeatSketchError, match=rf"{name}=-5 must be at least 0; use"):
         asked(-5)
     for value in (2**62, 2**63, 2**64):
-        with pytest.raises(HeatSketchError, match=r"first_column=\d+ .* must be below 2\*\*62"):
+        with pytest.raises(HeatSketchError, match=rf"{name}={value} .*beyond column 2\*\*62; use"):
             asked(value)
     np.testing.assert_array_equal(asked(np.uint8(250)), asked(250))
 

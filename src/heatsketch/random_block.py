@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heatsketch.exceptions import DtypeError
+from heatsketch.exceptions import DtypeError, HeatSketchError
 from heatsketch.plain_numbers import whole_number
 from heatsketch.threads import in_threads
 
@@ -149,10 +149,14 @@ def _block(kind, rows, n_columns, *, first_column, seed, dtype):
     fill = {Kind.GAUSSIAN: stream.gaussian_entries, Kind.RADEMACHER: stream.rademacher_entries}
     rows, n_columns = _row_ids(rows), whole_number(n_columns, "n_columns", least=0)
     first_column = whole_number(first_column, "first_column", least=0)
-    if first_column + n_columns > MOST_COLUMNS or np.dtype(dtype) not in (np.float32, np.float64):
+    if np.dtype(dtype) not in (np.float32, np.float64):
         raise DtypeError(
-            f"first_column={first_column} and dtype={dtype} must be below 2**62 and float32 or "
-            "float64; begin with another column, or convert the block afterwards."
+            f"dtype={dtype!r} must be float32 or float64; convert the block afterwards."
+        )
+    if first_column + n_columns > MOST_COLUMNS:
+        raise HeatSketchError(
+            f"first_column={first_column} and n_columns={n_columns} reach beyond column 2**62; "
+            "use smaller ones."
         )
     out = np.empty((len(rows), n_columns), dtype)
     address = np.array([kind, STREAM_VERSION], np.uint64)

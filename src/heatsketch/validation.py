@@ -35,6 +35,7 @@ from heatsketch.plain_numbers import (
     check_symmetric,
     check_zero_diagonal,
     native_numbers,
+    refuse_filled,
     refuse_kind,
     refuse_negative,
     stored,
@@ -115,6 +116,8 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
     """
     if is_lazy(X):
         return _check_lazy(estimator, X, reset=reset)
+    if getattr(estimator, "metric", None) == "precomputed":
+        refuse_filled(X, "X")
     X = native_numbers(X)
     # A long double beyond float64 becomes infinity, which is refused below by its place.
     with np.errstate(over="ignore"):
