@@ -145,6 +145,7 @@ PARTS = {
     "an engine of somebody": say("parameters", "engine", {"OsEngine": {}}),
     "an engine with options": say("parameters", "engine", {"LocalEngine": {"x": 1}}),
     "an engine with words": say("parameters", "engine", {"LocalEngine": {"memory_limit": "1"}}),
+    "an engine without room": say("parameters", "engine", {"LocalEngine": {"memory_limit": -1}}),
     "more columns than there are": say("parameters", "n_components", 10**12),
     "another epsilon": say("parameters", "epsilon", "local"),
     "another affinity": say("parameters", "affinity", "precomputed"),
