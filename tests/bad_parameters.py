@@ -76,7 +76,7 @@ refused(
     "as many eigenvectors as points",
     partial(fit, CLOUD, kind=DiffusionMap, n_components=40),
     HeatSketchError,
-    ("n_components=40", "40 points", "use n_components=39 or less"),
+    ("n_components=40", "40 points", "use n_components=1 to 39"),
 )
 refused(
     "F12: a root of a negative eigenvalue",
