@@ -341,7 +341,9 @@ def test_sketches_that_differ_by_an_option_are_not_compared(blood):
         hs.tl.drift(two, one)
     with pytest.raises(HeatSketchError, match=r"seed=5.*same rng for both"):
         hs.tl.drift(sketched(blood, n_comps=8, power=2, rng=5), one)
-    with pytest.raises(HeatSketchError, match=r"before\.uns\['heatsketch'\]\['params'\] is not that of a sketch"):
+    with pytest.raises(
+        HeatSketchError, match=r"before\.uns\['heatsketch'\]\['params'\] is not that of a sketch"
+    ):
         hs.tl.drift(one, blood)
 
 
