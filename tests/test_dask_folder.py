@@ -72,20 +72,23 @@ def test_answers_of_a_fit_that_was_killed_are_forgotten_where_another_came_to_it
 
 
 def test_a_task_that_failed_is_tried_again(client, tmp_path):
-    storage = Storage.at(tmp_path)
-    cluster = Cluster(client, storage, Journal(tmp_path / "journal.jsonl"), 8)
+    """At once, and while its error is still held, as in a notebook."""
+    cluster = Cluster(client, Storage.at(tmp_path), Journal(tmp_path / "journal.jsonl"), 8)
+    for number in range(20):
+        name, flag = f"fragile-{number}", tmp_path / str(number)
 
-    def work():
-        return cluster.run(delayed("fragile", {("fragile", 0): (_fragile, tmp_path)}), stage="x")
+        def work(name=name, flag=flag):
+            return cluster.run(delayed(name, {(name, 0): (_fragile, flag)}), stage="x")
 
-    with pytest.raises(OSError, match="away"):
-        work()
-    (tmp_path / "there").touch()
-    assert work() == ["well"]
+        with pytest.raises(OSError, match="away") as held:
+            work()
+        flag.touch()
+        assert work() == ["well"]
+        assert "away" in str(held.value)
 
 
-def _fragile(folder):
-    if not (folder / "there").exists():
+def _fragile(flag):
+    if not flag.exists():
         raise OSError("storage is away")
     return "well"
 

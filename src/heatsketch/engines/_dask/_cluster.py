@@ -161,8 +161,10 @@ class Cluster:
                     done()
             return self.client.gather(futures)
         except BaseException:
-            # Else they would run on; and who tries again would be told the error of today.
-            self.client.cancel(futures)
+            # Else they would run on; and who tries again would be told the error of today. Not
+            # cancelled: that takes its time, and would hit those who try again at once.
+            for future in futures:
+                future.release()
             raise
 
     def over_chunks(
