@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -165,6 +166,8 @@ class Cluster:
             # cancelled: that takes its time, and would hit those who try again at once.
             for future in futures:
                 future.release()
+            if self.client.status == "running":
+                self.client.sync(asyncio.sleep, 0)  # until it has done so, in its own thread
             raise
 
     def over_chunks(
