@@ -30,13 +30,13 @@ def start(arguments, folder, **options):
 
 @pytest.fixture(scope="module")
 def long_work(tmp_path_factory):
-    """Points that a hundred steps of heat on two cores keep busy for many seconds."""
+    """Points that heat of a long time keeps two cores busy with for many seconds."""
     folder = tmp_path_factory.mktemp("long")
     np.save(folder / "points.npy", np.random.default_rng(0).normal(size=(40_000, 4)).astype("f4"))
     return folder
 
 
-LONG = "embed points.npy -o out.npy --model m.heatsketch --power 120 --progress"
+LONG = "embed points.npy -o out.npy --model m.heatsketch --power 20000 --progress"
 
 
 @pytest.mark.parametrize(
