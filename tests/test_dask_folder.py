@@ -71,6 +71,14 @@ def test_answers_of_a_fit_that_was_killed_are_forgotten_where_another_came_to_it
     assert again.answer("size", lambda: 4) == 2
 
 
+def test_the_journal_of_an_earlier_version_is_read(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    path.write_text('\n{"answer": "size", "value": {"value": 2}}\n{"finished": ["heat-step-1"]}')
+    journal = Journal(path)
+    assert journal.has_passed("heat-step-1")
+    assert journal.answer("size", lambda: 3) == 3
+
+
 def test_a_task_that_failed_is_tried_again(client, tmp_path):
     """At once, and while its error is still held, as in a notebook."""
     cluster = Cluster(client, Storage.at(tmp_path), Journal(tmp_path / "journal.jsonl"), 8)

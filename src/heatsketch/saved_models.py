@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import reprlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from importlib.metadata import version
@@ -208,6 +208,8 @@ OPTIONAL = {"feature_names_in_", "epsilon_estimate_", "heat_trace_", "neighbors_
 class SaveMixin:
     """A model that can be saved."""
 
+    get_params: Callable[..., dict[str, Any]]  # of scikit-learn, beside which this is mixed in
+
     def save(self, path: Any, *, overwrite: bool = False, training_data: bool = True) -> None:
         """Write the fitted model to a file, from which :func:`heatsketch.load` makes it again.
 
@@ -245,7 +247,7 @@ class SaveMixin:
             )
         left_out = () if training_data else TRAINING_DATA
         present = [name for name in parts if hasattr(self, name) and name not in left_out]
-        fitted = self.get_params() | getattr(self, "parameters_", {})  # type: ignore[attr-defined]
+        fitted = self.get_params() | getattr(self, "parameters_", {})
         parameters = {name: _plain(name, value) for name, value in fitted.items()}
         kept = Kept()
         for name in present:
@@ -267,7 +269,7 @@ class SaveMixin:
 
         Not the engine, which says where to work and not what comes out, and may be gone some day.
         """
-        given = self.get_params(deep=False)  # type: ignore[attr-defined]
+        given = self.get_params(deep=False)
         return {
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in given.items()

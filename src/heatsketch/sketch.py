@@ -65,7 +65,7 @@ __all__ = [
 FIRST_STEPS = 4
 # A power that is not whole has a sum whose coefficients decay slowly; this is where it ends.
 LONGEST_SUM = 1000
-# Beyond this power or time a sum would take ten thousand products.
+# Beyond this power or time a sum would take more than seven thousand products.
 LONGEST_TIME = 1_000_000
 
 

@@ -137,8 +137,8 @@ class Journal:
                 self._checkpoints.add(entry["checkpoint"])
             elif "finished" in entry:  # and all checkpoints are deleted
                 finished |= set(entry["finished"])
-                lasting |= set(entry["answers"])
-                self.needed |= set(entry["needed"])
+                lasting |= set(entry.get("answers", ()))  # which earlier versions did not note
+                self.needed |= set(entry.get("needed", ()))
                 self._answers = {k: v for k, v in self._answers.items() if k in lasting}
                 self._former_checkpoints |= self._checkpoints
                 passed, steps, self._checkpoints = set(), set(), set()
