@@ -28,8 +28,8 @@ weekly: ## statistics with a seed of this week, and four times as many trials
 	HEATSKETCH_SEED=$$(date +%G%V) HEATSKETCH_COLUMNS=4200000 HEATSKETCH_TRIALS=62252 \
 	python -m pytest --timeout=3600 tests/test_confidence.py
 
-repeat: ## the tests of the cluster fifty times, in hours; ends at the first that fails
-	for i in $$(seq 50); do python -m pytest -q -n 2 tests/test_dask_*.py || exit 1; done
+repeat: ## the tests of the cluster fifty times, in hours, and write docs/benchmarks
+	python benchmarks/repeats.py
 
 fuzz: ## damage two million files, and write how long that took to docs/benchmarks
 	python -m pip install --group fuzz
