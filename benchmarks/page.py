@@ -10,10 +10,11 @@ HEAD = """# Benchmarks
 This page was written by `benchmarks/page.py` from the files in `docs/benchmarks`, which the other
 scripts of `benchmarks/` wrote. `make bench` runs most of them, in hours; `make chaos` runs `chaos`
 and `cluster`, `make grid` runs `cluster_grid`, `make repeat` runs `repeats` (see
-[](reliability.md)), and `scale_page`, which writes to [](scale.md), is run by hand. The machine had 2 cores (x86-64 with AVX-512), 24 GiB and no GPU, and was shared:
-absolute times drift by a factor of two there. Where a *control* is given, both sides were timed in
-turn, in one run, and the control is one side against itself. Where there is none, times are rough:
-most are of single runs.
+[](reliability.md)), and `scale_page`, which writes to [](scale.md), is run by hand.
+The machine had 2 cores (x86-64 with AVX-512), 24 GiB and no GPU, and was shared: absolute times
+drift by a factor of two there. Where a *control* is given, both sides were timed in turn, in one
+run, and the control is one side against itself. Where there is none, times are rough: most are of
+single runs.
 Nothing here says how good an embedding is for a purpose of yours; label accuracy is one purpose.
 """
 
