@@ -7,8 +7,16 @@ from scipy import sparse
 from sklearn.neighbors import KNeighborsTransformer, RadiusNeighborsTransformer
 from sklearn.pipeline import make_pipeline
 
-from heatsketch import HeatSketch
-from heatsketch.exceptions import AffinityError, MissingValueError
+from heatsketch import (
+    HeatSketch,
+    bistochastic_scaling,
+    gaussian_affinity,
+    heat_operator,
+    neighbor_graph,
+    symmetric_scaling,
+)
+from heatsketch.exceptions import AffinityError, HeatSketchError, MissingValueError
+from heatsketch.graph import count_components
 
 TRANSFORMERS = {
     "scikit-learn": KNeighborsTransformer(n_neighbors=9, mode="distance"),
@@ -85,3 +93,50 @@ def test_zeros_that_may_be_padding_are_refused():
         for step in (model.transform, HeatSketch(4, metric="precomputed").fit):
             with pytest.raises(AffinityError, match=r"X is in (BSR|DIA) format, .*; give the CSR"):
                 step(form)
+
+
+def index_beyond(X):
+    X.indices[-1] = 10**7
+
+
+def index_below(X):
+    X.indices[-1] = -1
+
+
+def ends_in_disorder(X):
+    X.indptr[1] = X.indptr[2] + 1
+
+
+def ends_beyond(X):
+    X.indptr[-1] = 10**7
+
+
+def circle_affinity():
+    return sparse.csr_array(
+        gaussian_affinity(neighbor_graph(circle(30), n_neighbors=5), epsilon=0.1)
+    )
+
+
+SCALED = symmetric_scaling(circle_affinity())
+DOORS = {
+    "fit": lambda K: HeatSketch(4).fit(K),
+    "fit distances": lambda K: HeatSketch(4, metric="precomputed").fit(K),
+    "fit affinities": lambda K: HeatSketch(4, affinity="precomputed").fit(K),
+    "transform": lambda K: HeatSketch(4).fit(circle_affinity()).transform(K),
+    "neighbor_graph": lambda K: neighbor_graph(K, n_neighbors=3),
+    "gaussian_affinity": lambda K: gaussian_affinity(K, epsilon=1.0),
+    "symmetric_scaling": symmetric_scaling,
+    "bistochastic_scaling": bistochastic_scaling,
+    "heat_operator": lambda K: heat_operator(K, SCALED),
+    "count_components": count_components,
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("harm", [index_beyond, index_below, ends_in_disorder, ends_beyond])
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr"])
+def test_no_loop_follows_an_index_beyond_a_matrix(form, harm, door):
+    K = circle_affinity().asformat(form).copy()
+    harm(K)
+    with pytest.raises(HeatSketchError, match=r"[XKd2]\.ind.* shape \(30, 30\).*; make|BSR format"):
+        DOORS[door](K)

@@ -46,6 +46,7 @@ from heatsketch.neighbor_lists import ListTree, NeighborLists, grow_tree, index_
 from heatsketch.plain_numbers import (
     check_distances,
     check_finite,
+    check_places,
     check_rows,
     check_square,
     check_symmetric,
@@ -338,6 +339,7 @@ def count_components(K: Any) -> int:
     if sparse.issparse(K):
         from heatsketch.compiled import components  # numba is loaded when first needed
 
+        check_places(K, "K")
         links = sparse.csr_array(K)
         return components.count_pieces(links.indptr, links.indices, links.data, eps)
     if isinstance(K, DistanceTiles):

@@ -24,7 +24,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch.exceptions import HeatSketchError, ScalingError, ScalingFailure
-from heatsketch.plain_numbers import refuse_kind
+from heatsketch.plain_numbers import check_places, refuse_kind
 from heatsketch.row_blocks import computed, from_each_block, ones_for
 from heatsketch.row_chunks import multiply_vector
 
@@ -81,6 +81,7 @@ class Scaling:
 
     def __call__(self, K: Any) -> RowWeights:
         """Return the weights ``s`` and the stationary direction of the rows of ``K``."""
+        check_places(K, "K")
         earlier = multiply_vector(K, 1 / self.previous)
         later = multiply_vector(K, 1 / self.current)
         # Two roots instead of the root of a product, which may overflow.
@@ -182,6 +183,7 @@ def _refuse_strange(K: Any) -> None:
     """Refuse what is no matrix of real numbers; any that answers ``K @ vector`` will do."""
     if isinstance(K, np.ndarray) or sparse.issparse(K):
         refuse_kind(K.dtype, "K")
+    check_places(K, "K")
     shape = getattr(K, "shape", None)
     if shape is None or len(shape) != 2 or 0 in shape:
         raise HeatSketchError(

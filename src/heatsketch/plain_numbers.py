@@ -27,6 +27,7 @@ __all__ = [
     "as_array",
     "check_distances",
     "check_finite",
+    "check_places",
     "check_rows",
     "check_square",
     "check_symmetric",
@@ -44,6 +45,7 @@ __all__ = [
 _NUMBERS = "biuf"  # kinds of dtype: bool, int, uint, float
 MISSING = {"NoneType", "NAType", "NaTType"}  # None, pandas.NA and pandas.NaT, by their types
 _STRIP_ENTRIES = 4_000_000  # of a dense matrix, compared with its transpose at a time
+_COMPRESSED = {"csr", "csc", "bsr"}  # formats of indices and of where their rows end
 _FILLED = {"bsr", "dia"}  # formats that fill up with zeros what they do not store
 
 
@@ -235,6 +237,7 @@ def native_numbers(X: Any, name: str = "X") -> Any:
     """Return ``X`` with every entry a real number in native byte order, or say which is not."""
     if sparse.issparse(X):
         refuse_kind(X.dtype, name)
+        check_places(X, name)
         return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
     if hasattr(X, "collect"):  # a lazy frame, which holds a plan and no numbers
         raise DtypeError(
@@ -253,6 +256,40 @@ def native_numbers(X: Any, name: str = "X") -> Any:
         return _numbers_from_objects(array, name)
     refuse_kind(array.dtype, name)
     return X if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def check_places(X: Any, name: str) -> None:
+    """Refuse a sparse matrix with entries beyond its shape, for which scipy does not look.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from heatsketch.plain_numbers import check_places
+    >>> X = sparse.csr_array((np.ones(2), [0, 7], [0, 1, 2]), shape=(2, 3))
+    >>> check_places(X, "X")
+    Traceback (most recent call last):
+    ...
+    heatsketch.exceptions.HeatSketchError: X.indices go from 0 to 7, beyond a sparse matrix ...
+    """
+    if not sparse.issparse(X) or X.format not in _COMPRESSED or len(X.shape) != 2:
+        return
+    n_ends, n_places = np.floor_divide(X.shape, getattr(X, "blocksize", 1))
+    if X.format == "csc":
+        n_ends, n_places = n_places, n_ends
+    ends, n_stored = X.indptr, min(len(X.indices), len(X.data))
+    rises = len(ends) == n_ends + 1 and ends[0] == 0 and (np.diff(ends) >= 0).all()
+    if not rises or ends[-1] > n_stored:
+        raise HeatSketchError(
+            f"{name}.indptr of a sparse matrix of shape {X.shape} must rise from 0 to at most "
+            f"{n_stored} in {n_ends + 1} numbers; make {name} anew."
+        )
+    places = X.indices[: ends[-1]]
+    if places.size and not 0 <= places.min() <= places.max() < n_places:
+        raise HeatSketchError(
+            f"{name}.indices go from {places.min()} to {places.max()}, beyond a sparse matrix of "
+            f"shape {X.shape}; make {name} anew, with indices from 0 to {n_places - 1}."
+        )
 
 
 def as_array(values: Any, name: str) -> np.ndarray:
