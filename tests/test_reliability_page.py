@@ -1,6 +1,7 @@
 """The page of promises says nothing that is not there."""
 
 import ast
+import json
 import re
 from pathlib import Path
 
@@ -30,6 +31,12 @@ def test_every_row_of_the_plan_is_spoken_of():
 def test_words_of_the_makefile_are_words():
     words = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
     assert set(re.findall(r"`make ([a-z]+)`", PAGE)) <= words
+
+
+def test_the_repeats_that_are_told_are_those_of_the_file():
+    rounds = json.loads((ROOT / "docs" / "benchmarks" / "repeats.json").read_text())
+    (passed,) = {row["passed"] for row in rounds}  # as many each time, or some were left out
+    assert f"{len(rounds)} times in a row, {passed} tests each" in PAGE
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
