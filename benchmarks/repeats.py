@@ -1,19 +1,18 @@
 """The tests of the cluster, fifty times in a row: what fails once in fifty is not sound yet.
 
-Ends at the first repeat in which a test fails, with what pytest says. Takes two hours on two cores
-that do nothing else.
+Ends at the first repeat in which a test fails, with what pytest says. Takes over two hours on two
+cores that do nothing else.
 """
 
 import argparse
 import re
 import subprocess
 import sys
-from pathlib import Path
 from time import perf_counter
 
-from timing import write
+from timing import RESULTS, write
 
-ROOT = Path(__file__).parent.parent
+ROOT = RESULTS.parent.parent
 
 
 def repeat():
