@@ -212,22 +212,7 @@ of {row["lines"]} lines, {row["again"]} were written again.
 
 
 def choices():
-    yield """## Choices
-
-What `power="auto"` chose beside what every power gives: accuracy of 10 nearest neighbours in the
-embedding, half of the labels known, means over five random blocks; for the paper's torus log L of
-Euclidean distances, where less is better (`benchmarks/choices.py`).
-
-![Accuracy over the power](benchmarks/choices.png)
-"""
-    rows = []
-    for name, by_k in read("choices").items():
-        for k, found in by_k.items():
-            best = (min if "torus" in name else max)(found["at each"])
-            powers = ", ".join(str(power) for power in found["chosen powers"])
-            rows.append({"data": name, "k": k, "best of all powers": best,
-                         "chosen": found["at the chosen"], "powers chosen": powers})  # fmt: skip
-    yield table(rows)
+    yield "## Choices\n"
     yield """`epsilon="auto"`: mean log L of the paper's experiments, over that with the paper's own
 epsilon, and the dimensions that it sees (`benchmarks/epsilon.py`).
 """

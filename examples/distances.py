@@ -9,8 +9,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits, make_swiss_roll
 
-from heatsketch import HeatSketch, components_needed, exact_diffusion_distances
+from heatsketch import (
+    HeatSketch,
+    components_needed,
+    exact_diffusion_distances,
+    gaussian_block,
+    heat_trace,
+    sketch_all_times,
+)
 from heatsketch.confidence import scale_interval
+from heatsketch.estimators import DIRECTIONS_PER_COMPONENT
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 BLUE, ORANGE, GRAY = "#0072b2", "#d55e00", "#999999"
@@ -23,9 +31,10 @@ def _pairs(n_points, n_pairs, seed=0):
 def intervals(model):
     """Sketched distances against exact ones."""
     pairs = _pairs(len(model.embedding_), 60)
-    exact = exact_diffusion_distances(
-        model.heat_operator_, np.argsort(model.order_)[pairs], power=model.power_
-    )
+    # With the identity instead of a random matrix, the rows are those of the operator itself.
+    identity, options = np.eye(len(model.order_)), {"first_power": model.power_, "tolerance": 1e-6}
+    rows = sketch_all_times(model.heat_operator_, identity, **options) * np.sqrt(len(identity))
+    exact = np.linalg.norm(np.diff(rows[np.argsort(model.order_)[pairs]], axis=1)[:, 0], axis=1)
     distance, low, high = model.diffusion_distances(pairs)
     missed = (exact < low) | (exact > high)
     figure, ax = plt.subplots(figsize=(5.5, 4.5))
@@ -39,7 +48,7 @@ def intervals(model):
     ax.set(
         xlabel="exact diffusion distance",
         ylabel="distance in the embedding, 95 % interval",
-        title=f"{missed.sum()} of 60 intervals miss; 3 are to be expected",
+        title=f"{missed.sum()} of 60 intervals miss; 3 are expected",
     )
     ax.legend()
     _save(figure, "intervals")
@@ -68,7 +77,7 @@ def components():
 
 def growth(X):
     """One distance, while the sketch grows."""
-    model = HeatSketch(4, n_neighbors=15, power=8).fit(X)
+    model = HeatSketch(4, power=8).fit(X)
     pairs = [[0, 1000]]
     places = np.argsort(model.order_)[pairs]
     exact = exact_diffusion_distances(model.heat_operator_, places, power=8)
@@ -109,7 +118,7 @@ def signs():
 
 def epsilon_curve(X):
     """Where one epsilon for all is read from."""
-    estimate = HeatSketch(n_neighbors=15, epsilon="auto").fit(X).epsilon_estimate_
+    estimate = HeatSketch(epsilon="auto").fit(X).epsilon_estimate_
     figure, ax = plt.subplots(figsize=(5.5, 4))
     ax.plot(estimate.epsilons, estimate.dimensions, color=BLUE)
     ax.axvline(estimate.epsilon, color=ORANGE)
@@ -125,18 +134,22 @@ def epsilon_curve(X):
 
 
 def trace_curve(X):
-    """Where the power was read from."""
+    """Where the sum over all times starts, by the first of two conditions."""
     figure, ax = plt.subplots(figsize=(5.5, 4))
-    for k, color in ((16, ORANGE), (64, BLUE)):
-        found = HeatSketch(k, n_neighbors=15).fit(X).heat_trace_
-        label = f"k = {k}: p = {found.powers[-1]}"
-        ax.plot(found.powers, found.directions, "o-", color=color, label=label)
-        ax.axhline(1.75 * k, color=color, lw=1, ls="--")
+    A = HeatSketch().fit(X).heat_operator_
+    curve = heat_trace(A, gaussian_block(len(X), 256, seed=0), largest=16)
+    ax.plot(curve.powers, curve.directions, "-", color=GRAY, label="all powers, 256 components")
+    for k, color, mark in ((16, ORANGE, "s"), (64, BLUE, "o")):
+        found = HeatSketch(k).fit(X).heat_trace_
+        label = f"k = {k}: resolved at p = {found.powers[-1]}"
+        ax.plot(found.powers, found.directions, mark, color=color, label=label)
+        ax.axhline(DIRECTIONS_PER_COMPONENT * k, color=color, lw=1, ls="--")
     ax.set(
         yscale="log",
+        ylim=(10, 1500),
         xlabel="power p",
         ylabel="directions of the heat kernel",
-        title="Heat flows until the columns can hold what is left",
+        title="Heat flows until the sketch resolves the kernel",
     )
     ax.legend()
     _save(figure, "trace")
@@ -144,7 +157,7 @@ def trace_curve(X):
 
 def path(X, labels):
     """The same points at several times, by the diffusion map of each sketch."""
-    model = HeatSketch(64, n_neighbors=15).fit(X)
+    model = HeatSketch().fit(X)
     coordinates = model.diffusion_map(2).coordinates
     figure, axes = plt.subplots(1, 3, figsize=(12, 4))
     powers = (1, 8, 64)
@@ -153,9 +166,7 @@ def path(X, labels):
         distances = np.linalg.norm(Y[rows][:, np.newaxis] - Y[rows], axis=2)
         ax.imshow(distances, cmap="cividis")
         ax.set(title=f"p = {power}", xticks=[], yticks=[])
-    figure.suptitle(
-        "Diffusion distances at three times, from one pass: ten digits appear, then merge"
-    )
+    figure.suptitle("Diffusion distances at three single powers: ten digits appear, then merge")
     _save(figure, "path")
     figure, ax = plt.subplots(figsize=(5.5, 5))
     points = ax.scatter(*coordinates.T, c=labels, cmap="tab10", s=6)
@@ -167,7 +178,7 @@ def path(X, labels):
 def pseudotime():
     """All times together, from one end of a roll."""
     X, position = make_swiss_roll(2000, noise=0.3, random_state=0)
-    model = HeatSketch(128, n_neighbors=12).fit(X)
+    model = HeatSketch(128).fit(X)
     distance, low, high = model.pseudotime(int(np.argmin(position)))
     order = np.argsort(position)
     figure, (roll, line) = plt.subplots(1, 2, figsize=(10, 4))
@@ -177,7 +188,7 @@ def pseudotime():
     line.fill_between(position[order], low[order], high[order], color=BLUE, alpha=0.3)
     line.plot(position[order], distance[order], color=BLUE, lw=0.8)
     line.set(
-        xlabel="place along the roll (unknown to the method)",
+        xlabel="position along the roll (not given to the method)",
         ylabel="pseudotime, 95 % interval",
         title="It follows the roll, without eigenvectors",
     )
@@ -189,7 +200,7 @@ def weightings(X):
     pairs = _pairs(len(X), 400)
     found = {}
     for weighting in ("symmetric", "random_walk"):
-        model = HeatSketch(512, n_neighbors=15, power=8, weighting=weighting).fit(X)
+        model = HeatSketch(512, power=8, weighting=weighting).fit(X)
         found[weighting] = model.diffusion_distances(pairs).distance
         density = model._in_given_order(model.heat_operator_.stationary)
     figure, ax = plt.subplots(figsize=(5.5, 4.5))
@@ -213,7 +224,7 @@ def _save(figure, name):
 def main():
     """Draw all of them."""
     X, labels = load_digits(return_X_y=True)
-    model = HeatSketch(64, n_neighbors=15).fit(X)
+    model = HeatSketch().fit(X)
     intervals(model)
     components()
     growth(X)

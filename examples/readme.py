@@ -1,4 +1,4 @@
-"""Draw the picture of the README: heat along a spiral, and distances with their intervals."""
+"""Draw the picture of the README: distances along a spiral, by ``HeatSketch()`` as it is."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from heatsketch import HeatSketch
 
 FILE = Path(__file__).parent.parent / "docs" / "pictures" / "spiral.png"
 BLUE, ORANGE = "#0072B2", "#D55E00"
-N_POINTS, POWER, START = 600, 8192, 40
+N_POINTS, START = 600, 40
 
 
 def spiral():
@@ -24,7 +24,7 @@ def spiral():
 def main():
     """Draw it."""
     X = spiral()
-    model = HeatSketch(64, n_neighbors=12, power=POWER).fit(X)
+    model = HeatSketch().fit(X)  # no arguments, as the README says
     others = np.arange(0, N_POINTS, 12)
     pairs = np.column_stack([np.full(len(others), START), others])
     distance, low, high = model.diffusion_distances(pairs)
@@ -34,17 +34,21 @@ def main():
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     points = left.scatter(*X.T, c=everywhere, s=8, cmap="viridis")
     left.plot(*X[START], "*", color=ORANGE, ms=15)
-    left.set(title="Diffusion distance from the star", xticks=[], yticks=[])
+    left.set(title="HeatSketch().fit(X): distance from the star", xticks=[], yticks=[])
     left.set_aspect("equal")
     figure.colorbar(points, ax=left, label="diffusion distance")
 
     unit = straight.max() / distance.max()
     bars = unit * np.array([distance - low, high - distance])
-    label = "diffusion distance, 95 % interval"
+    label = "diffusion distance, scaled, 95 % interval"
     right.errorbar(others, unit * distance, bars, fmt="o", ms=3, lw=1, color=BLUE, label=label)
-    right.plot(others, straight, "--", color="0.4", label="straight line")
+    right.plot(others, straight, "--", color="0.4", label="Euclidean distance")
     right.axvline(START, color=ORANGE, lw=1)
-    right.set(title="It follows the curve", xlabel="place along the spiral", ylabel="distance")
+    right.set(
+        title="Diffusion distances follow the curve",
+        xlabel="position along the spiral (point number)",
+        ylabel="distance",
+    )
     right.legend(loc="lower right")
     figure.savefig(FILE, dpi=100)
 

@@ -341,7 +341,7 @@ for name, parameters in [("all pairs", {}), ("bistochastic", {"normalization": "
         lambda parameters=parameters: fit(TWICE, **parameters)[:40],
         lambda parameters=parameters: np.repeat(fit(TWICE, **parameters)[:40:8], 8, axis=0),
     )
-NO_HEAT = ("^X falls into", "n_connected_components_={}", "larger n_neighbors or epsilon")
+NO_HEAT = ("^The neighbour graph", "n_connected_components_={}", "larger n_neighbors")
 for name, X, parameters, n_pieces in [
     ("an isolated point", np.vstack([CLOUD, [[1e3] * 3]]), {"epsilon": 4.0}, 2),
     ("two clusters", np.vstack([CLOUD, CLOUD + 1e3]), {"epsilon": 4.0}, 2),
@@ -365,8 +365,8 @@ for epsilon in (1.0, "local"):
     warned(
         f"all points equal, epsilon={epsilon}",
         partial(fit, EQUAL, epsilon=epsilon),
-        [UnderflowWarning],
-        ("power=2", "largest entry is 0", "If all points of X are equal"),
+        [DegenerateKernelWarning],
+        ("epsilon=", "leaves 2.2e-16 of all differences", "unless all points of X are equal"),
     )
 
 LONELY = ("epsilon={}", "100% of the 40 points", "use a larger epsilon")
@@ -386,13 +386,13 @@ warned(
 for epsilon, kind in [(1e6, HeatSketch), (1e308, HeatSketch), (1e6, DiffusionMap)]:
     warned(
         f"epsilon={epsilon} too large for {kind.__name__}",
-        partial(fit, CLOUD, kind=kind, epsilon=epsilon),
+        partial(fit, CLOUD, kind=kind, epsilon=epsilon, n_neighbors=None),
         [DegenerateKernelWarning],
         ("epsilon=1", "so large that one step.*e-", "smaller epsilon"),
     )
 warned(
     "epsilon beyond float32",
-    partial(fit, CLOUD.astype("f4"), epsilon=1e50),
+    partial(fit, CLOUD.astype("f4"), epsilon=1e50, n_neighbors=None, power=2),
     [UnderflowWarning],
     ("power=2", "float32", "smaller epsilon"),
 )

@@ -65,13 +65,12 @@ for bad in (-1.0, 0.0, np.nan):
     says = ("epsilon=", str(bad), "must be positive; use estimate_epsilon")
     call = partial(gaussian_affinity, np.ones((2, 2)), epsilon=bad)
     refused(f"gaussian_affinity(epsilon={bad})", call, HeatSketchError, says)
-refused(
-    "more neighbours than points",
-    partial(fit, CLOUD, n_neighbors=41),
-    HeatSketchError,
-    ("n_neighbors=41", "between 2 and the 40 points", "another number, or n_neighbors=None"),
-)
-works("as many neighbours as points", partial(fit, CLOUD, n_neighbors=40), partial(fit, CLOUD))
+for n_neighbors in (40, 41):
+    works(
+        f"{n_neighbors} neighbours of 40 points",
+        partial(fit, CLOUD, n_neighbors=n_neighbors),
+        partial(fit, CLOUD, n_neighbors=None),
+    )
 refused(
     "as many eigenvectors as points",
     partial(fit, CLOUD, kind=DiffusionMap, n_components=40),
@@ -206,7 +205,9 @@ for name, matrix in [("affinity", AFFINITIES), ("metric", DISTANCES)]:
             call = partial(given, sparse.csr_array(X))
             refused(f"{name}: {problem}, sparse", call, AffinityError, says)
 works(
-    "affinities", partial(fit, AFFINITIES, affinity="precomputed"), partial(fit, CLOUD, epsilon=1.0)
+    "affinities",
+    partial(fit, AFFINITIES, affinity="precomputed", normalization="symmetric"),
+    partial(fit, CLOUD, epsilon=1.0, n_neighbors=None),
 )
 works("distances", partial(fit, DISTANCES, metric="precomputed"), partial(fit, CLOUD))
 
@@ -214,7 +215,8 @@ given = partial(fit, affinity="precomputed")
 empty = changed(changed(AFFINITIES, 7, slice(None), 0), slice(None), 7, 0)
 for X in (empty, sparse.csr_array(empty)):
     says = ("^affinity='precomputed'", "row 7 of X", "positive number on its diagonal or drop")
-    refused(f"affinity: a zero row, {type(X).__name__}", partial(given, X), AffinityError, says)
+    call = partial(given, X, self_loops=False)
+    refused(f"affinity: a zero row, {type(X).__name__}", call, AffinityError, says)
 for scale in (1e-150, 1e150, 1e308):
     says = ("^affinity='precomputed'", "row 0 of X sums to", "divide X by its largest")
     refused(f"affinity: scale {scale}", partial(given, AFFINITIES * scale), ScaleError, says)
@@ -226,12 +228,12 @@ refused(
     DegenerateKernelError,
     ("^affinity='precomputed'", "100% of the 20 points", "more than its diagonal"),
 )
-says = ("^affinity='precomputed'", "40 zeros", "adding a diagonal")
+says = ("^affinity='precomputed'", "40 zeros", "use self_loops=True")
 X = AFFINITIES * (1 - np.eye(40))
-warned("affinity: no diagonal", partial(given, X), [ZeroDiagonalWarning], says)
+warned("affinity: no diagonal", partial(given, X, self_loops=False), [ZeroDiagonalWarning], says)
 refused(
     "affinity: a star without diagonal",
-    partial(given, STAR, normalization="bistochastic"),
+    partial(given, STAR, normalization="bistochastic", self_loops=False),
     ScalingError,
     ("^no scaling of K", r"row sums off by \d", "add a positive diagonal"),
     warnings=[ZeroDiagonalWarning],

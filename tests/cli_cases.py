@@ -96,13 +96,13 @@ LONG = "n" * 300
 
 CASES = [
     # --- what works
-    Case("parquet", f"{EMBED} -o out.parquet", 0, "60 rows in 64 columns"),
+    Case("parquet", f"{EMBED} -o out.parquet", 0, "60 rows, 64 components"),
     Case("csv", "embed points.csv --ids who -o out.csv", 0, "Written: out.csv"),
     Case("gz", "embed points.csv.gz --ids who -o out.tsv.gz", 0, "Written: out.tsv.gz"),
-    Case("npy", "embed points.npy -o out.npy --k 4 --power 2.0", 0, "4 columns, power 2"),
+    Case("npy", "embed points.npy -o out.npy --k 4 --power 2.0", 0, "4 components, power 2"),
     Case("zarr", f"{EMBED} -o out.zarr --labels kind", 0, "Written: out.zarr"),
-    Case("edges", "embed ring.edges -o out.parquet --k 4", 0, "60 rows in 4 columns"),
-    Case("matrix market", "embed path.mtx -o out.npy --k 4", 0, "9 rows in 4 columns"),
+    Case("edges", "embed ring.edges -o out.parquet --k 4", 0, "60 rows, 4 components"),
+    Case("matrix market", "embed path.mtx -o out.npy --k 4", 0, "9 rows, 4 components"),
     Case("key", "embed two.npz --key b -o out.npy", 0, "60 rows"),
     Case("no header", "embed numbers.csv --no-header -o out.npy", 0, "3 rows"),
     Case("unicode", "embed Größe-点.csv --ids who -o Ausgabe-出.csv", 0, "Written: Ausgabe-出.csv"),
@@ -147,17 +147,18 @@ CASES = [
     Case("unknown command", "embbed points.npy", 2, "embbed"),
     Case("unknown option", f"{EMBED} -o out.npy --colour blue", 2, "--colour"),
     Case("no output", "embed points.npy", 2, "output"),
-    Case(
-        "power word", f"{EMBED} -o out.npy --power fast", 2, "'fast' is unknown; use auto or a nu"
-    ),
-    Case("power 0", f"{EMBED} -o out.npy --power 0", 2, "use auto or a number of at least 1"),
+    Case("power word", f"{EMBED} -o out.npy --power fast", 2, "'fast' is unknown; use all or a nu"),
+    Case("power 0", f"{EMBED} -o out.npy --power 0", 2, "use all or a number of at least 1"),
     Case("power inf", f"{EMBED} -o out.npy --power inf", 2, "'--power': 'inf' is unknown"),
     Case("epsilon", f"{EMBED} -o out.npy --epsilon 0", 2, "use auto, local or a positive number"),
     Case("epsilon nan", f"{EMBED} -o out.npy --epsilon nan", 2, "'--epsilon': 'nan' is unknown"),
-    Case("neighbors", f"{EMBED} -o out.npy --neighbors 1", 2, "use auto, all or a whole number of"),
+    Case("neighbors", f"{EMBED} -o out.npy --neighbors 1", 2, "use all or a whole number of"),
     Case("metric", f"{EMBED} -o out.npy --metric crow", 2, "'crow' is unknown; use euclidean, cos"),
     Case(
-        "normalization", f"{EMBED} -o out.npy --normalization none", 2, "use symmetric or bistochas"
+        "normalization",
+        f"{EMBED} -o out.npy --normalization none",
+        2,
+        "use auto, degree, symm",
     ),
     Case("seed", f"{EMBED} -o out.npy --seed -1", 2, "--seed"),
     Case("large seed", f"{EMBED} -o out.npy --seed 4294967296", 2, "4294967295"),

@@ -1,5 +1,6 @@
 """Fitted models of every kind, for the laws about files: add a case, and every law runs on it."""
 
+import warnings
 from functools import cache
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.metrics import pairwise_distances
 from heatsketch import DiffusionMap, HeatSketch, LocalEngine, NearIsometry
 from heatsketch.distance_tiles import DistanceTiles
 from heatsketch.engines import _local
+from heatsketch.exceptions import DisconnectedGraphWarning
 from heatsketch.graph import METRICS
 
 X = cloud(150)
@@ -41,6 +43,7 @@ SHAPES = {
     "float32": lambda X_new: X_new.astype("float32"),
     "sparse points": lambda X_new: sparse.csr_matrix(np.where(X_new > -0.5, X_new, 0)),
     "positive": lambda X_new: np.round(abs(X_new), 1),
+    "two clusters": lambda X_new: X_new + np.where(X_new[:, :1] > 0, 100.0, 0.0),
     "distances": distances,
     "sparse distances": near_distances,
     "affinities": affinities,
@@ -72,10 +75,14 @@ CASES = {
     "power": (S(8, power=5), "points"),
     "large power": (S(8, power=300, n_neighbors=12), "points"),
     "fraction": (S(8, power=6.5, epsilon=2.0, n_neighbors=None), "points"),
-    "kept": (S(8, stationary="keep"), "points"),
-    "kept, neighbors": (S(8, stationary="keep", n_neighbors=12), "float32"),
+    "kept": (S(8, power=3, stationary="keep"), "points"),
+    "kept, neighbors": (S(8, power=3, stationary="keep", n_neighbors=12), "float32"),
     "random walk": (S(8, weighting="random_walk"), "points"),
     "random walk, neighbors": (S(8, weighting="random_walk", n_neighbors=12), "points"),
+    "all pairs": (S(8, n_neighbors=None), "points"),
+    "one power": (S(8, power=4), "points"),
+    "several components": (S(8, n_neighbors=9), "two clusters"),
+    "graph": (S(8, affinity="precomputed", normalization="degree"), "sparse affinities"),
     "any seed": (S(8, random_state=None), "points"),
     "large seed": (S(8, random_state=2**31 - 1), "points"),
     "sparse points": (S(8), "sparse points"),
@@ -107,7 +114,9 @@ def fitted(name):
             patch.setattr(_local, "EXACT_COMPARISONS", 0)
         if "tiles" in name:
             patch.setattr(_local, "all_pairs_bytes", lambda *size: np.inf)
-        model = clone(model).fit(SHAPES[shape](X))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DisconnectedGraphWarning)
+            model = clone(model).fit(SHAPES[shape](X))
     lists = getattr(getattr(model, "neighbors_", None), "lists", None)
     assert ("lists" in name) == (lists is not None and lists.tree.n_lists > 1)
     assert ("tiles" in name) == isinstance(

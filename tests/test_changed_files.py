@@ -264,7 +264,7 @@ OTHERS = {
         ),
     ),
     "scales that are none": ("plain", put("epsilon_", 0, 0.0)),
-    "pairs of other points": ("plain", say("values", "heat_operator_.matrix.neighbors", None)),
+    "pairs of other points": ("all pairs", say("values", "heat_operator_.matrix.neighbors", None)),
     "components of others": ("near isometry", WIDE),
 }
 

@@ -209,8 +209,8 @@ def test_warnings_are_one_line(desk):
     (line,) = result.stderr.splitlines()
     assert line.startswith("warning: ")
     assert json.loads(result.stdout)["warnings"] == [line.removeprefix("warning: ")]
-    assert "X falls into 2 pieces" in line
-    assert "Use a larger --neighbors or --epsilon" in line
+    assert "2 connected components" in line
+    assert "Use a larger --neighbors" in line
 
 
 def test_an_infinite_bound_is_null(desk):

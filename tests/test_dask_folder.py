@@ -125,9 +125,8 @@ def test_what_a_model_on_a_cluster_cannot_do_is_said(client, tmp_path):
     model = fit(da.from_array(X, chunks=(100, 3)), engine)
     after = fit(da.from_array(X + 0.1, chunks=(100, 3)), engine)
     assert 0 <= model.drift(after).relative < 0.1
-    for ask in (model.diffusion_map, model.multiscale, lambda: model.pseudotime(0)):
-        with pytest.raises(HeatSketchError, match="on a cluster"):
-            ask()
+    with pytest.raises(HeatSketchError, match="on a cluster"):
+        model.diffusion_map()
     address = DaskEngine(client.scheduler.address, storage=tmp_path / "elsewhere")
     closed = fit(X, address)
     with pytest.raises(HeatSketchError, match="leave it open"):

@@ -111,7 +111,7 @@ def test_the_drift_of_two_fits_is_that_of_their_heat_kernels():
     """And two sketches with nothing in common differ by twice their squares."""
     X, n = cloud(200, 2), 200
     moved = X + 0.1 * cloud(n, 2, seed=1)
-    options = {"power": 3, "epsilon": 0.5}
+    options = {"power": 3, "epsilon": 0.5, "n_neighbors": None}
     Y, Z = (HeatSketch(256, **options).fit_transform(points) for points in (X, moved))
     found = drift(Y, Z)
     first, second = operator(X), operator(moved)

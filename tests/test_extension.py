@@ -27,7 +27,7 @@ MODELS = {
     "sketch, one step": HeatSketch(8, power=1, random_matrix="rademacher"),
     "sketch, random walk": HeatSketch(8, power=4, weighting="random_walk"),
     "sketch, local": HeatSketch(8, power=4, epsilon="local"),
-    "sketch, power chosen": HeatSketch(8, power="auto"),
+    "sketch, all times": HeatSketch(8),
     "map, random walk": DiffusionMap(3, power=4, weighting="random_walk"),
     "map": DiffusionMap(3, power=4),
     "map, at once": DiffusionMap(3, power=0.5),
@@ -118,7 +118,8 @@ def test_any_subset_in_any_order_gives_the_same_rows(seed, data):
 def test_a_new_point_follows_the_formula():
     """y = s (K (s W)), with s from the iterates of the training points, written out."""
     X, new = circle(100), circle(7, seed=5)
-    model = HeatSketch(5, power=3, epsilon=0.3, stationary="keep").fit(X)
+    options = {"power": 3, "epsilon": 0.3, "n_neighbors": None, "stationary": "keep"}
+    model = HeatSketch(5, **options).fit(X)
     K = affinity(X, 0.3)
     q = K.sum(axis=1)
     v = (K / q[:, np.newaxis] / q).sum(axis=1)
@@ -147,12 +148,13 @@ def test_precomputed_affinities_are_the_affinities():
     for n_neighbors in (None, 10):
         points = HeatSketch(6, epsilon=0.8, n_neighbors=n_neighbors).fit(X)
         K = affinity(X, 0.8, n_neighbors)
-        given_ones = HeatSketch(6, affinity="precomputed").fit(K)
+        given_ones = HeatSketch(6, affinity="precomputed", normalization="symmetric").fit(K)
         np.testing.assert_array_equal(given_ones.embedding_, points.embedding_)
         np.testing.assert_array_equal(given_ones.transform(K[:5]), points.embedding_[:5])
     K_new = np.exp(-(pairwise_distances(new, X) ** 2) / 0.8)
-    points = HeatSketch(6, epsilon=0.8).fit(X)
-    given_ones = HeatSketch(6, affinity="precomputed").fit(affinity(X, 0.8))
+    points = HeatSketch(6, epsilon=0.8, n_neighbors=None).fit(X)
+    given_ones = HeatSketch(6, affinity="precomputed", normalization="symmetric")
+    given_ones.fit(affinity(X, 0.8))
     np.testing.assert_allclose(given_ones.transform(K_new), points.transform(new), rtol=1e-9)
 
 

@@ -16,7 +16,7 @@ from heatsketch import (
     symmetric_scaling,
 )
 from heatsketch.exceptions import AffinityError, HeatSketchError, MissingValueError
-from heatsketch.graph import count_components
+from heatsketch.graph import label_components
 
 TRANSFORMERS = {
     "scikit-learn": KNeighborsTransformer(n_neighbors=9, mode="distance"),
@@ -128,7 +128,7 @@ DOORS = {
     "symmetric_scaling": symmetric_scaling,
     "bistochastic_scaling": bistochastic_scaling,
     "heat_operator": lambda K: heat_operator(K, SCALED),
-    "count_components": count_components,
+    "label_components": label_components,
 }
 
 

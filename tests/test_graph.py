@@ -9,12 +9,13 @@ import polars as pl
 import pytest
 from registry import SEEDS, circle, cloud, two_blobs
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
 from heatsketch import LocalEngine, gaussian_affinity, neighbor_graph
 from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, MissingValueError
-from heatsketch.graph import METRICS, _stack, count_components, find_neighbors, squared_distances
+from heatsketch.graph import METRICS, _stack, find_neighbors, label_components, squared_distances
 from heatsketch.neighbor_lists import index_dtype
 from heatsketch.testing import check_engine
 
@@ -102,18 +103,21 @@ def test_a_graph_of_neighbors_takes_no_quadratic_memory(monkeypatch):
 def test_components_are_counted(form):
     for X, pieces in ((circle(40), 1), (two_blobs(40, 1000.0), 2), (1e3 * cloud(30), 30)):
         K = gaussian_affinity(neighbor_graph(X), epsilon=1.0)
-        assert count_components(form(K)) == pieces
+        n_components, labels = label_components(form(K))
+        assert n_components == pieces
+        expected = connected_components(sparse.csr_array(np.where(K > 1e-12, K, 0)))[1]
+        assert (labels == expected).all()  # numbered by their first rows, too
 
 
 def test_links_are_compared_within_their_row():
     small = np.kron(np.diag([1, 1e-20]), np.ones((5, 5)))
-    assert count_components(small) == count_components(sparse.csr_array(small)) == 2
+    assert label_components(small)[0] == label_components(sparse.csr_array(small))[0] == 2
 
 
 def test_links_below_rounding_do_not_count():
     K = np.array([[1.0, 1e-20], [1e-20, 1.0]])
-    assert count_components(K) == 2
-    assert count_components(K.astype(np.float32) + np.float32(1e-3)) == 1
+    assert label_components(K)[0] == 2
+    assert label_components(K.astype(np.float32) + np.float32(1e-3))[0] == 1
 
 
 @pytest.mark.parametrize(
@@ -146,7 +150,7 @@ def test_new_points_of_another_space_are_refused():
 
 def test_pieces_of_a_matrix_that_is_not_square_are_refused():
     with pytest.raises(HeatSketchError, match=r"K of shape \(2, 5\) must be square; pass"):
-        count_components(sparse.csr_array(np.ones((2, 5))))
+        label_components(sparse.csr_array(np.ones((2, 5))))
 
 
 def test_stacked_blocks_may_hold_more_than_int32_counts(monkeypatch):

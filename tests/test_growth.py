@@ -13,11 +13,12 @@ from heatsketch import (
     HeatSketch,
     exact_diffusion_distances,
     gaussian_block,
-    multiscale_sketch,
     ritz_pairs,
     sketch,
+    sketch_all_times,
 )
-from heatsketch.exceptions import HeatSketchError, SpectrumError
+from heatsketch.all_times import HORIZON
+from heatsketch.exceptions import HeatSketchError
 
 MODELS = {
     "neighbors": HeatSketch(power=6, n_neighbors=10),
@@ -57,7 +58,7 @@ def test_growing_keeps_the_power_and_the_seed():
     model = HeatSketch(8, n_neighbors=10, random_state=None).fit(cloud(300, 2))
     power, seed = model.power_, model.seed_
     model.grow(32)
-    assert (model.power_, model.seed_, model.power) == (power, seed, "auto")
+    assert (model.power_, model.seed_, model.power) == (power, seed, "all")
     with pytest.raises(HeatSketchError, match="n_components=16 is less than the 32"):
         model.grow(16)
 
@@ -70,6 +71,9 @@ def test_a_path_is_separate_fits(name):
     for power, Y in zip(powers, model.path(powers), strict=True):
         wanted = clone(model).set_params(power=power).fit(X).embedding_
         np.testing.assert_allclose(Y, wanted, rtol=1e-9, atol=1e-12 * abs(wanted).max())
+
+
+ALPHA = 1 - 1 / HORIZON
 
 
 def dense(A):
@@ -85,8 +89,8 @@ def test_all_times_together_are_a_linear_system(name, dtype, seed):
     A = model.heat_operator_
     G = gaussian_block(150, 8, seed=seed, dtype=dtype)
     matrix = dense(A).astype(float)
-    wanted = np.linalg.solve(np.eye(150) - matrix, matrix @ G) / np.sqrt(8)
-    found = multiscale_sketch(A, G)
+    wanted = np.linalg.solve(np.eye(150) - ALPHA * matrix, matrix @ G) / np.sqrt(8)
+    found = sketch_all_times(A, G, tolerance=1e-8)
     assert found.dtype == dtype
     assert abs(found - wanted).max() <= (1e-6 if dtype == "float64" else 1e-2) * abs(wanted).max()
 
@@ -97,19 +101,10 @@ def test_pseudotime_orders_a_curve():
     model = HeatSketch(256, epsilon=0.01).fit(X)
     distance, low, high = model.pseudotime(0, confidence=0.99)
     matrix = dense(model.heat_operator_)
-    M = np.linalg.solve(np.eye(120) - matrix, matrix)
+    M = np.linalg.solve(np.eye(120) - ALPHA * matrix, np.linalg.matrix_power(matrix, model.power_))
     exact = np.linalg.norm(M - M[0], axis=1)
     assert np.mean((low <= exact) & (exact <= high)) > 0.9
     assert np.corrcoef(np.argsort(np.argsort(distance)), np.arange(120))[0, 1] > 0.99
-
-
-def test_pieces_have_no_sum_over_all_times():
-    X = cloud(100, 2)
-    X[:50] += 1000
-    with pytest.warns(UserWarning, match="2 pieces"):
-        model = HeatSketch(8, n_neighbors=8).fit(X)
-    with pytest.raises(SpectrumError, match="n_connected_components_=2"):
-        model.multiscale()
 
 
 # --- eigenpairs ----------------------------------------------------------------------------
@@ -118,7 +113,7 @@ def test_pieces_have_no_sum_over_all_times():
 @pytest.mark.parametrize("n_neighbors", [15, None])
 def test_eigenpairs_of_digits_come_out_of_the_sketch(n_neighbors):
     X, _ = load_digits(return_X_y=True)
-    model = HeatSketch(64, n_neighbors=n_neighbors).fit(X)
+    model = HeatSketch(64, n_neighbors=n_neighbors, power=4).fit(X)
     found = model.diffusion_map(10)
     assert found.residuals.max() <= 1e-6
     values, vectors = eigsh(dense(model.heat_operator_), 10, which="LA")

@@ -8,6 +8,8 @@ from registry import SEEDS, affinity, circle, cloud
 from sklearn.datasets import load_digits
 
 from heatsketch import HeatSketch, gaussian_block, heat_operator, heat_trace, rademacher_block
+from heatsketch.all_times import resolvent
+from heatsketch.estimators import DIRECTIONS_PER_COMPONENT, FALL
 from heatsketch.heat_trace import diffuse_until
 from heatsketch.normalization import SCALINGS
 
@@ -55,7 +57,7 @@ def test_directions_are_the_error_of_the_sketched_kernel(power, seed):
 @pytest.mark.parametrize("few", [4, 10])
 def test_the_power_is_the_first_with_few_directions(few):
     A, G = operator(9), gaussian_block(80, 16, seed=0)
-    before, curve = diffuse_until(A, G, directions=few, smallest=2, largest=500)
+    before, curve = diffuse_until(A, G, lambda directions: directions[-1] <= few, largest=500)
     full = heat_trace(A, G, largest=len(curve.powers))
     assert len(curve.powers) == 1 + np.flatnonzero(full.directions <= few)[0]
     np.testing.assert_array_equal(curve.trace, full.trace)
@@ -70,15 +72,19 @@ def test_the_largest_power_ends_it_in_any_case():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("options", [{"n_neighbors": 12}, {"n_neighbors": None}])
 @pytest.mark.parametrize("k", [8, 24])
-def test_a_chosen_power_gives_the_bits_of_a_given_one(k, options, dtype):
+def test_the_sum_starts_where_the_sketch_resolves_it(k, options, dtype):
     X = load_digits(return_X_y=True)[0][:700].astype(dtype)
-    chosen = HeatSketch(k, **options).fit(X)
-    given = HeatSketch(k, power=chosen.power_, **options).fit(X)
-    np.testing.assert_array_equal(chosen.embedding_, given.embedding_)
-    curve = chosen.heat_trace_
-    assert chosen.power_ == curve.powers[-1]
-    assert curve.directions[-1] <= 1.75 * k
-    assert chosen.power_ == 2 or curve.directions[-2] > 1.75 * k
+    model = HeatSketch(k, **options).fit(X)
+    directions = model.heat_trace_.directions
+    assert directions[-1] <= DIRECTIONS_PER_COMPONENT * k
+    assert (directions[:-1] > DIRECTIONS_PER_COMPONENT * k).all()
+    # From there on, the sum itself loses directions, until one more step takes few.
+    A = model.heat_operator_
+    block = resolvent(A, A.deflate(gaussian_block(700, max(k, 16), seed=0, dtype=dtype))).block
+    falls = heat_trace(A, block, largest=model.power_).directions
+    ratios = falls[1:] / falls[:-1]
+    assert ratios[-1] >= 1 - FALL - 0.01
+    assert (ratios[len(directions) - 1 : -1] < 1 - FALL + 0.01).all()
 
 
 def test_more_columns_want_a_smaller_power():

@@ -58,7 +58,7 @@ def test_every_name_explains_itself(value):
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_files_and_bodies_are_short(path):
     text = path.read_text()
-    assert len(text.splitlines()) <= 500
+    assert len(text.splitlines()) <= 700  # of one subject; more is two
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             body = node.body[1:] if ast.get_docstring(node) else node.body

@@ -248,7 +248,7 @@ def test_lists_that_run_out_do_so_for_each_point_alone(monkeypatch, seed):
 
 def test_points_with_many_copies_each_are_neighbors_of_their_copies(everything_in_lists):
     X = np.repeat(cloud(60), 50, axis=0)
-    with pytest.warns(DisconnectedGraphWarning, match="=60 pieces"):
+    with pytest.warns(DisconnectedGraphWarning, match="=60 connected"):
         model = HeatSketch(4, n_neighbors=10).fit(X)
     assert not model.neighbors_.radii.any()
 

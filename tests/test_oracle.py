@@ -91,7 +91,7 @@ def test_large_powers_survive_a_fast_decay(power, normalization, dtype, seed):
     angle = np.random.default_rng(seed).uniform(0, 2 * np.pi, 300)
     uniform = np.column_stack([np.cos(angle), np.sin(angle)])
     X = uniform if dtype == "float64" else circle(300, seed).astype(np.float32)
-    options = {"power": power, "epsilon": 0.25, "normalization": normalization}
+    options = {"power": power, "epsilon": 0.25, "normalization": normalization, "n_neighbors": None}
     Y = HeatSketch(COLUMNS, **options).fit_transform(X)
     exact = HeatSketch(COLUMNS, **options).fit(X.astype(float)).heat_operator_.matrix.K
     wanted = oracle(exact, normalization, gaussian_block(300, COLUMNS, seed=0), power, "drop")
@@ -100,7 +100,7 @@ def test_large_powers_survive_a_fast_decay(power, normalization, dtype, seed):
 
 def test_without_deflation_large_powers_are_noise():
     """Erratum E22: the control that shows what the test above would catch."""
-    A = HeatSketch(epsilon=0.25).fit(circle(300)).heat_operator_
+    A = HeatSketch(power=2, epsilon=0.25, n_neighbors=None).fit(circle(300)).heat_operator_
     Y = G = gaussian_block(300, COLUMNS, seed=0)
     for _ in range(512):
         Y = A @ Y

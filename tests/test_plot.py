@@ -86,7 +86,7 @@ def test_missing_labels_are_a_kind_of_their_own():
 @pytest.mark.parametrize("weighting", ["symmetric", "random_walk"])
 def test_exact_distances_are_those_of_the_eigenvectors(power, stationary, weighting):
     options = {"power": power, "stationary": stationary, "weighting": weighting}
-    sketched = HeatSketch(4, epsilon=2.0, **options).fit(cloud(40))
+    sketched = HeatSketch(4, epsilon=2.0, n_neighbors=None, **options).fit(cloud(40))
     A, pairs = sketched.heat_operator_, np.array([[0, 1], [2, 30]])
     matrix = A.deflate(A @ np.eye(40))
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
@@ -122,7 +122,7 @@ def without_data():
         (lambda: plot.embedding(np.zeros((5, 1))), r"of shape \(5, 1\) has no two columns"),
         (lambda: plot.embedding(model(), [1, 2]), r"color of shape \(2,\) must be 600"),
         (lambda: plot.embedding(model(), np.arange(600).astype(str)), "600 labels, of which 24"),
-        (lambda: plot.heat_trace(HeatSketch(4, power=2).fit(digits()[0])), 'with power="auto"'),
+        (lambda: plot.heat_trace(HeatSketch(4, power=2).fit(digits()[0])), 'with power="all"'),
         (lambda: plot.epsilon(HeatSketch(4, power=2).fit(digits()[0])), 'with epsilon="auto"'),
         (lambda: plot.distances(distance_estimate(np.eye(3), 0.9), [1]), r"exact of shape \(1,\)"),
         (lambda: plot.distances([1.0]), "found is a list, not a DistanceEstimate; give"),

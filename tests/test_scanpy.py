@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 import heatsketch
 import heatsketch.scanpy as hs
 from heatsketch import HeatSketch
-from heatsketch.exceptions import HeatSketchError, HeatSketchWarning, SpectrumError
+from heatsketch.exceptions import HeatSketchError, HeatSketchWarning
 from heatsketch.row_names import row_numbers
 
 anndata = pytest.importorskip("anndata")
@@ -67,7 +67,7 @@ def test_the_graph_of_scanpy_is_used_as_it_is(blood):
     model.fit(blood.obsp["distances"], row_ids=names(blood))
     np.testing.assert_array_equal(adata.obsm["X_heatsketch"], model.embedding_)
     params = adata.uns["heatsketch"]["params"]
-    assert params["power"] == model.power_
+    assert (params["power"], params["first_power"]) == ("all", model.power_)
     assert (params["seed"], params["version"]) == (0, heatsketch.__version__)
     assert params["neighbors_key"] == "neighbors"
 
@@ -217,9 +217,9 @@ def test_pseudotime_of_blood_puts_the_kind_of_the_root_first(blood, n_neighbors)
     roots = list(middle_cells(adata))
     theirs = np.mean([roc_auc_score(others, dpt(adata, root)) for root, others in roots])
     for seed in SEEDS:
-        model = HeatSketch(256, metric="precomputed", power=1, random_state=seed)
+        model = HeatSketch(256, metric="precomputed", random_state=seed)
         model.set_params(weighting="random_walk")
-        Y = model.fit(adata.obsp["distances"], row_ids=names(adata)).multiscale()
+        Y = model.fit(adata.obsp["distances"], row_ids=names(adata)).embedding_
         times = [np.linalg.norm(Y - Y[root], axis=1) for root, _ in roots]
         pairs = zip(times, roots, strict=True)
         assert np.mean([roc_auc_score(others, time) for time, (_, others) in pairs]) >= theirs
@@ -265,11 +265,13 @@ def test_half_a_sketch_is_no_sketch(name, lost):
         hs.tl.drift(**both)
 
 
-def test_pieces_have_no_common_pseudotime():
+def test_cells_of_another_component_are_later_than_all_of_the_first():
     X = np.concatenate([np.arange(30.0), 1000 + np.arange(30.0)])[:, np.newaxis]
     adata = neighbors(anndata.AnnData(X), 5, use_rep="X")
-    with pytest.warns(UserWarning, match="pieces"), pytest.raises(SpectrumError, match="pieces"):
+    with pytest.warns(UserWarning, match="2 connected components"):
         hs.tl.heat_pseudotime(adata, 0)
+    time = adata.obs["heat_pseudotime"].to_numpy()
+    assert time[30:].min() > time[:30].max()
 
 
 # --- drift ---------------------------------------------------------------------------------

@@ -75,7 +75,8 @@ def test_signs_are_fixed(seed):
 @pytest.mark.parametrize("normalization", SCALINGS)
 def test_the_estimator_is_algorithm_3(normalization, power):
     X = cloud(80, 2)
-    model = DiffusionMap(3, power=power, epsilon=0.5, normalization=normalization).fit(X)
+    options = {"power": power, "epsilon": 0.5, "n_neighbors": None}
+    model = DiffusionMap(3, normalization=normalization, **options).fit(X)
     A = operator(X, normalization)
     np.testing.assert_allclose(
         model.embedding_, diffusion_coordinates(A, 3, power=power), atol=1e-12
@@ -118,7 +119,7 @@ def test_a_fractional_power_needs_a_positive_spectrum():
 
 def test_a_negative_power_needs_eigenvalues_away_from_zero():
     with pytest.raises(SpectrumError, match=r"cannot be divided by.*fewer components"):
-        DiffusionMap(150, power=0, epsilon=5.0).fit(cloud(200, 2))
+        DiffusionMap(150, power=0, epsilon=5.0, n_neighbors=None).fit(cloud(200, 2))
 
 
 def test_distortion_sees_what_falls_together():

@@ -22,7 +22,7 @@ counts = adata.raw.to_adata().X.toarray()
 scaled = (counts - counts.mean(axis=0)) / (counts.std(axis=0) + 1e-9)
 
 models = [
-    HeatSketch(128, n_neighbors=15, power=4).fit(PCA(30, random_state=0).fit_transform(genes))
+    HeatSketch(128, power=4).fit(PCA(30, random_state=0).fit_transform(genes))
     for genes in (counts, scaled)
 ]
 found = models[0].drift(models[1])

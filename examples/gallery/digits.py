@@ -2,8 +2,8 @@
 Digits, and every picture of a sketch
 =====================================
 
-1797 handwritten digits of 8 x 8 pixels, which come with scikit-learn. The example fits a sketch,
-lets it choose its options, and looks at all there is to see.
+1797 handwritten digits of 8 x 8 pixels, which come with scikit-learn. The example fits a sketch and
+draws every picture of it.
 """
 
 from sklearn.datasets import load_digits
@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from heatsketch import HeatSketch, plot
 
 X, digit = load_digits(return_X_y=True)
-model = HeatSketch(64, n_neighbors=15, epsilon="auto").fit(X)
+model = HeatSketch(epsilon="auto").fit(X)
 
 # %%
 # In two dimensions
@@ -30,10 +30,10 @@ scores = cross_val_score(KNeighborsClassifier(10), model.embedding_, digit, cv=5
 print(f"accuracy {scores.mean():.3f}")
 
 # %%
-# Why that power
-# --------------
-# The heat trace says how many directions the heat kernel still has after ``p`` steps. The sketch
-# stops where its columns can hold them.
+# Where the sum over all times starts
+# -----------------------------------
+# The heat trace gives the number of directions of the heat kernel after ``p`` steps. The sum over
+# all times starts where the sketch resolves them, or a few steps later.
 
 plot.heat_trace(model)
 
@@ -48,8 +48,7 @@ plot.epsilon(model)
 # %%
 # How far off distances are
 # -------------------------
-# Each with its interval of 95 %, against the exact distance, which takes a row of the whole matrix
-# power.
+# Each with its 95 % interval, against the exact distance, which takes a row of the whole matrix.
 
 plot.distances(model)
 
@@ -61,6 +60,7 @@ plot.distortion(model)
 # %%
 # Several diffusion times
 # -----------------------
-# From one pass. Early, each digit is near its neighbours only; late, few groups are left.
+# Single powers, from one pass. Early, each digit is near its neighbours only; late, few groups are
+# left. The default adds them all up.
 
 plot.multiscale(model, (1, 8, 64), color=digit)

@@ -35,14 +35,14 @@ def images(part, n_images):
 def train_and_test():
     X, kind = images("train", 6000)
     X_new, kind_new = images("t10k", 2000)
-    model = HeatSketch(128, n_neighbors=15).fit(X)
+    model = HeatSketch(128).fit(X)
     new = model.transform(X_new)
     right = KNeighborsClassifier(10).fit(model.embedding_, kind).score(new, kind_new)
     pixels = KNeighborsClassifier(10).fit(X, kind).score(X_new, kind_new)
     print(f"ten neighbours, new images: {right:.3f}; with 784 pixels instead: {pixels:.3f}")
 
     # For the picture, the coarse shape only: after 64 steps two directions hold much of it.
-    coarse = HeatSketch(128, n_neighbors=15, power=64).fit(X)
+    coarse = HeatSketch(128, power=64).fit(X)
     both = np.concatenate([coarse.embedding_, coarse.transform(X_new)])
     is_new = np.arange(len(both)) >= len(kind)
     _, axes = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
@@ -53,8 +53,8 @@ def train_and_test():
 
 
 # %%
-# New images fall among those of their kind. Classes of clothes are not pieces, and neighbours in
-# the plain pixels tell them about as well: a sketch keeps the geometry, and adds no knowledge.
+# New images lie among those of their class. Classes of clothes are not separate clusters, and
+# neighbours in the plain pixels predict them better.
 
 if FOLDER.exists():
     train_and_test()

@@ -21,7 +21,7 @@ from umap import UMAP  # noqa: E402
 
 X, digit = load_digits(return_X_y=True)
 X, digit = X[:1000], digit[:1000]
-found = HeatSketch(32, n_neighbors=15).fit(X).diffusion_map(2)
+found = HeatSketch(32).fit(X).diffusion_map(2)
 start = 10 * found.coordinates / np.abs(found.coordinates).max()  # the size that UMAP expects
 print("residuals of the two eigenvectors:", *(f"{value:.1e}" for value in found.residuals))
 

@@ -1,7 +1,8 @@
 """heatsketch: diffusion distances for points and graphs, by sketching the heat kernel."""
 
 from heatsketch.adapted_block import adapted_block
-from heatsketch.affinity import gaussian_affinity, local_scales
+from heatsketch.affinity import gaussian_affinity, local_scales, with_self_loops
+from heatsketch.all_times import sketch_all_times
 from heatsketch.bandwidth import EpsilonEstimate, estimate_epsilon
 from heatsketch.confidence import DistanceEstimate, components_needed
 from heatsketch.distances import (
@@ -23,9 +24,13 @@ from heatsketch.least_distortion import (
     certified_distortion,
     least_distortion_map,
 )
-from heatsketch.multiscale import multiscale_sketch
 from heatsketch.near_isometry import NearIsometry
-from heatsketch.normalization import Scaling, bistochastic_scaling, symmetric_scaling
+from heatsketch.normalization import (
+    Scaling,
+    bistochastic_scaling,
+    degree_scaling,
+    symmetric_scaling,
+)
 from heatsketch.random_block import gaussian_block, rademacher_block
 from heatsketch.resources import Resources, estimate_resources
 from heatsketch.sketch import sketch, sketch_heat, sketch_path
@@ -58,6 +63,7 @@ __all__ = [
     "bistochastic_scaling",
     "certified_distortion",
     "components_needed",
+    "degree_scaling",
     "diffusion_coordinates",
     "diffusion_distances",
     "diffusion_neighbors",
@@ -73,12 +79,13 @@ __all__ = [
     "load",
     "local_scales",
     "model_info",
-    "multiscale_sketch",
     "neighbor_graph",
     "rademacher_block",
     "ritz_pairs",
     "sketch",
+    "sketch_all_times",
     "sketch_heat",
     "sketch_path",
     "symmetric_scaling",
+    "with_self_loops",
 ]

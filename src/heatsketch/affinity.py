@@ -32,6 +32,7 @@ from heatsketch.row_chunks import by_chunks, multiply_vector, scaled_values
 from heatsketch.threads import in_threads
 
 LOCAL_NEIGHBOR = 7  # whose distance is the local scale of a point
+SELF_LOOP = 0.1  # of a node of a graph, over its strongest link; docs/parameters.md
 TILE_ENTRIES = 2_000_000  # of all distances, looked at by each thread at a time
 
 __all__ = [
@@ -41,6 +42,8 @@ __all__ = [
     "locally_scaled",
     "lonely_fraction",
     "nearest_squares",
+    "strongest_columns",
+    "with_self_loops",
 ]
 
 
@@ -249,6 +252,57 @@ def _places(squares: np.ndarray) -> np.ndarray:
     place = min(LOCAL_NEIGHBOR, squares.shape[1]) - 1
     found = np.partition(above, place, axis=1)[:, place]
     return np.where(found < np.inf, found, squares.max(axis=1)).astype(squares.dtype)
+
+
+def with_self_loops(K: Any) -> Any:
+    r"""Give every node of a graph that has no self-loop one, a tenth of its strongest link.
+
+    .. math:: K_{ii} = \tfrac{1}{10} \max_j K_{ij}
+
+    A walk that cannot stay where it is may oscillate for ever: on a bipartite graph it never mixes.
+    A heavier self-loop would hold heat at nodes of low degree, and their rows would outweigh all
+    others. The self-loop of a node without any link is one.
+
+    Parameters
+    ----------
+    K : array or sparse matrix of shape (n, n)
+        Affinities.
+
+    Returns
+    -------
+    array or CSR array of shape (n, n)
+        ``K`` itself if no diagonal entry is zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import with_self_loops
+    >>> with_self_loops(np.array([[0.0, 2.0], [2.0, 3.0]]))
+    array([[0.2, 2. ],
+           [2. , 3. ]])
+    """
+    missing = K.diagonal() == 0
+    if not missing.any():
+        return K
+    largest = K.max(axis=1)
+    largest = largest.toarray().ravel() if sparse.issparse(largest) else largest
+    loops = np.where(missing, np.where(largest == 0, 1, SELF_LOOP * largest), 0).astype(K.dtype)
+    if not sparse.issparse(K):
+        return K + np.diag(loops)
+    return sparse.csr_array(K + sparse.diags_array(loops, format="csr", dtype=K.dtype))
+
+
+def strongest_columns(K: Any) -> np.ndarray:
+    """Return the column of the largest entry of each row, the first of several.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.affinity import strongest_columns
+    >>> strongest_columns(np.array([[0.5, 1.0], [1.0, 0.5]]))
+    array([1, 0])
+    """
+    return np.asarray(K.argmax(axis=1)).ravel()
 
 
 def lonely_fraction(K: Any) -> float:

@@ -22,6 +22,7 @@ from heatsketch.row_blocks import computed, from_each_block, from_each_piece, no
 
 __all__ = [
     "Interval",
+    "Recurrence",
     "Series",
     "chebyshev_sums",
     "cut_of",
@@ -64,7 +65,7 @@ class Series:
         return int(within[0]) if len(within) else math.inf
 
 
-class _Recurrence:
+class Recurrence:
     """The last two Chebyshev vectors of a block, and the sums over all so far."""
 
     def __init__(self, A: Any, block: Any, interval: Interval, series: list[Series]) -> None:
@@ -112,7 +113,7 @@ def chebyshev_sums(
     block = A.deflate(block)
     size, rounding = frobenius_norm(block), machine_epsilon(block.dtype)
     cut = min(tolerance, cut_of(block.dtype))
-    vectors, growth = _Recurrence(A, block, interval, series), 1.0
+    vectors, growth = Recurrence(A, block, interval, series), 1.0
     wanted = max(1, *(s.degree(cut) for s in series))
     while vectors.series:
         vectors.advance(int(min(wanted, max(FIRST_LOOK, 3 * vectors.degree // 2))))

@@ -21,10 +21,10 @@ from heatsketch.exceptions import (
 )
 
 __all__ = [
+    "warn_about_components",
     "warn_about_decay",
     "warn_about_far_points",
     "warn_about_lonely_points",
-    "warn_about_pieces",
     "warn_about_zero_diagonal",
 ]
 
@@ -57,20 +57,20 @@ def warn_about_zero_diagonal(K: Any) -> None:
         _warn(
             ZeroDiagonalWarning,
             f"affinity='precomputed': the diagonal of X has {n_zeros} zeros, so that a walk cannot "
-            "stay where it is and may oscillate for ever; consider adding a diagonal, for instance "
-            "the largest affinity of each row.",
+            "stay where it is and may oscillate for ever; use self_loops=True.",
         )
 
 
-def warn_about_pieces(n_connected_components: int) -> None:
-    """Say that the graph falls into pieces."""
-    if n_connected_components > 1:
-        _warn(
-            DisconnectedGraphWarning,
-            f"X falls into n_connected_components_={n_connected_components} pieces, between "
-            "which no heat flows: distances across pieces do not shrink with power. Use a "
-            "larger n_neighbors or epsilon, or embed the pieces one by one.",
-        )
+def warn_about_components(n_components: int, *, of_points: bool) -> None:
+    """Warn that the graph is not connected."""
+    graph, remedy = "graph", ""
+    if of_points:
+        graph, remedy = "neighbour graph", " Use a larger n_neighbors to connect them."
+    _warn(
+        DisconnectedGraphWarning,
+        f"The {graph} has n_connected_components_={n_components} connected components: distances "
+        f"between components mean no more than 'far'.{remedy}",
+    )
 
 
 def warn_about_decay(

@@ -10,6 +10,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from heatsketch.all_times import (
+    Components,
+    add_offsets,
+    all_times_weights,
+    resolvent,
+    without_stationary,
+)
 from heatsketch.confidence import DistanceEstimate
 from heatsketch.distances import DiffusionNeighbors, diffusion_distances, diffusion_neighbors
 from heatsketch.drift import Drift, check_comparable, drift
@@ -18,7 +25,6 @@ from heatsketch.exceptions import DtypeError, HeatSketchError, SpectrumError
 from heatsketch.heat_embedding import HeatEmbedding
 from heatsketch.heat_operator import HeatOperator
 from heatsketch.heat_trace import FEWEST_COLUMNS, diffuse_until
-from heatsketch.multiscale import multiscale_sketch
 from heatsketch.random_block import gaussian_block, rademacher_block
 from heatsketch.row_blocks import in_memory, is_lazy, over_rows
 from heatsketch.sketch import diffuse, diffuse_path
@@ -34,47 +40,57 @@ __all__ = ["DiffusionMap", "HeatSketch"]
 
 BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
 
-# What power="auto" chooses; benchmarks/choices.py tells why. Up to the largest heat flows step by
-# step, so that a power given and the same one chosen are the same bits.
-DIRECTIONS_PER_COLUMN = 1.75
-SMALLEST_POWER, LARGEST_POWER = 2, 128
+# The sum over all times starts at the first power at which the heat kernel extends in no more than
+# so many directions for each component of the sketch, and the sum in directions whose number falls
+# by no more than this share at one more step; docs/method.md has the measurements.
+DIRECTIONS_PER_COMPONENT = 6
+FALL = 0.15
+LARGEST_POWER = 128
 
 
 class HeatSketch(HeatEmbedding):
-    r"""Embed points so that Euclidean distances estimate diffusion distances.
+    r"""Embed points or graphs so that Euclidean distances are diffusion distances.
 
-    .. math:: Y = \frac{1}{\sqrt{k}} A^p G, \qquad
-              E |y_i - y_j|^2 = d_p(i, j)^2 = |(A^p)_i - (A^p)_j|^2
+    .. math:: Y = \frac{1}{\sqrt{k}} f(A) G, \qquad E |y_i - y_j|^2 = |f(A)_i - f(A)_j|^2, \qquad
+              f(x) = \frac{x^{p_0}}{1 - \alpha x}
 
-    ``A`` is the heat operator of the data, ``G`` a random block: the Gaussian process embedding
-    of Gilbert and O'Neill (2024), Algorithms 4 and 5. There is no eigen-solver: with the default
-    normalization nothing has to converge, and the cost is known: ``power`` products with ``A``.
+    ``A`` is the heat operator of the data, ``G`` a random matrix, and ``f`` the sum over all
+    diffusion times from :math:`p_0` on. With ``power=p`` instead, :math:`f(x) = x^p`: the Gaussian
+    process embedding of Gilbert and O'Neill (2024), Algorithms 4 and 5.
 
     Parameters
     ----------
     n_components : int, default=64
-        Columns ``k`` of the sketch. Distances have a relative error of about
-        ``1 / sqrt(2 k)``: 9 % at 64. Two columns make a poor picture.
-    power : int, float or "auto", default="auto"
-        Diffusion time ``p``: how many steps heat flows. "auto" is the first power, from 2 to 128,
-        at which the heat kernel extends in no more directions than 1.75 for each column of the
-        sketch; see :func:`heat_trace`. A power that is not whole needs a kernel of all pairs, and
-        ``epsilon`` not "local".
+        Number ``k`` of components. Distances have a relative error of about
+        ``1 / sqrt(2 k)``: 9 % at 64. Two components make a poor picture; see
+        :meth:`diffusion_map`.
+    power : int, float or "all", default="all"
+        Diffusion time: how many steps heat flows. "all" adds up all times, up to a horizon
+        :math:`1 / (1 - \alpha)` of 10,000 steps, from the first power :math:`p_0` that the sketch
+        resolves; see :func:`heat_trace`. A number is one diffusion time, as in the paper. A power
+        that is not an integer needs a kernel of all pairs, and ``epsilon`` not "local".
     epsilon : float, "auto" or "local", default="local"
         Bandwidth of the Gaussian affinity ``exp(-d**2 / epsilon)``. "local" is
         ``sigma_i * sigma_j`` for each pair, with ``sigma`` the distance to the seventh neighbour;
         "auto" is one number for all, by :func:`estimate_epsilon`.
-    n_neighbors : int, "auto" or None, default="auto"
+    n_neighbors : int or None, default=15
         Keep a pair of points only if one is among the ``n_neighbors`` nearest of the other,
-        itself included. None keeps all pairs, as the paper does. "auto" does so up to 5000
-        points, and keeps 15 neighbours beyond.
+        itself included. None keeps all pairs, as the paper does.
     metric : str or callable, default="euclidean"
         Distance: "euclidean", "cosine", "manhattan", "chebyshev", "hamming", "jaccard", a
         function of two points, or "precomputed" if ``X`` holds distances.
     affinity : {"gaussian", "precomputed"}, default="gaussian"
         "precomputed" if ``X`` holds affinities, for instance the weights of a graph.
-    normalization : {"symmetric", "bistochastic"}, default="symmetric"
-        Algorithm 1 or Algorithm 2 of the paper.
+    self_loops : bool, default=True
+        Whether nodes of a graph (``affinity="precomputed"``) that have no self-loop get one, a
+        tenth of their strongest link: a walk on a bipartite graph never mixes without. Points
+        always have one.
+    normalization : {"auto", "degree", "symmetric", "bistochastic"}, default="auto"
+        How the operator is made from affinities. "degree" is the random walk of the graph;
+        "symmetric" (Algorithm 1 of the paper) divides by the density of points first;
+        "bistochastic" (Algorithm 2) scales until all rows sum to one. "auto" is "degree" for
+        ``affinity="precomputed"``, where a degree is information, and "symmetric" for points,
+        where density depends on the sampling.
     weighting : {"symmetric", "random_walk"}, default="symmetric"
         Which diffusion distance: that of the paper, between rows of ``A**p``, or that of Coifman
         and Lafon, between distributions of a random walk, in which points of low density count
@@ -82,7 +98,8 @@ class HeatSketch(HeatEmbedding):
     stationary : {"drop", "keep"}, default="drop"
         Whether the stationary direction of ``A`` is part of the embedding. "keep" is the paper
         to the letter; it adds a term that compares densities (symmetric) or a translation
-        (bistochastic), and it is all that floating point can see when ``power`` is large.
+        (bistochastic), and it is all that floating point can see when ``power`` is large. Not for
+        ``power="all"``, to which a direction that never decays would contribute without end.
     random_matrix : {"gaussian", "rademacher"}, default="gaussian"
         Algorithm 4 or Algorithm 5.
     random_state : int, RandomState instance or None, default=0
@@ -96,9 +113,12 @@ class HeatSketch(HeatEmbedding):
     embedding_ : array of shape (n_samples, n_components)
         The embedding of the training points.
     power_ : int or float
-        Power used.
+        Power used; the first one, if it was "all".
     heat_trace_ : HeatTrace
-        The curve that the power was read from, if it was "auto".
+        Up to the first power that the sketch resolves, if it was "all"; the sum starts there, or
+        some steps later.
+    n_products_ : int
+        Products with ``heat_operator_`` that the embedding took, if the power was "all".
     epsilon_ : float, array of shape (n_samples,) or None
         Bandwidth used; the scales ``sigma`` if it was "local"; None for precomputed affinities,
         and for scales in a model that was saved without its training data.
@@ -110,7 +130,7 @@ class HeatSketch(HeatEmbedding):
         Its normalization, with the number of sweeps and the residual; like ``before_last_`` and
         ``neighbors_``, no part of a model that was saved without its training data.
     before_last_ : array of shape (n_samples, n_components)
-        ``A**(p - 1) G`` without the stationary direction: what :meth:`transform` multiplies.
+        ``f(A) A**-1 G`` without the stationary direction: what :meth:`transform` multiplies.
     stationary_coefficients_ : array of shape (n_components,)
         How much of the stationary direction each column of ``G`` holds.
     seed_ : int
@@ -122,7 +142,11 @@ class HeatSketch(HeatEmbedding):
     stationary_length_ : float
         Length of the stationary direction of ``heat_operator_``.
     n_connected_components_ : int
-        Pieces into which the graph falls.
+        Number of connected components of the graph.
+    component_labels_ : array of int of shape (n_samples,)
+        Connected component of each row of ``heat_operator_``, if there are several.
+    component_offsets_ : array of shape (n_connected_components_, n_components)
+        What is added to the rows of each, if there are several and the power was "all".
     neighbors_ : Neighbors
         The training points, and who is near them; not for precomputed affinities.
     order_ : array of shape (n_samples,)
@@ -139,7 +163,7 @@ class HeatSketch(HeatEmbedding):
     >>> from sklearn.datasets import load_digits
     >>> from heatsketch import HeatSketch
     >>> X, _ = load_digits(return_X_y=True)
-    >>> model = HeatSketch(32, n_neighbors=15).fit(X[:1500])
+    >>> model = HeatSketch(32).fit(X[:1500])
     >>> model.embedding_.shape, model.transform(X[1500:]).shape
     ((1500, 32), (297, 32))
     >>> bool((model.transform(X[:1500]) == model.embedding_).all())
@@ -148,7 +172,7 @@ class HeatSketch(HeatEmbedding):
 
     _parameter_constraints: ClassVar[dict] = {
         **HeatEmbedding._parameter_constraints,
-        "power": [Interval(Real, 1, None, closed="left"), StrOptions({"auto"})],
+        "power": [Interval(Real, 1, None, closed="left"), StrOptions({"all"})],
         "stationary": [StrOptions({"drop", "keep"})],
         "random_matrix": [StrOptions(set(BLOCKS))],
         "random_state": ["random_state"],
@@ -158,12 +182,13 @@ class HeatSketch(HeatEmbedding):
         self,
         n_components=64,
         *,
-        power="auto",
+        power="all",
         epsilon="local",
-        n_neighbors="auto",
+        n_neighbors=15,
         metric="euclidean",
         affinity="gaussian",
-        normalization="symmetric",
+        self_loops=True,
+        normalization="auto",
         weighting="symmetric",
         stationary="drop",
         random_matrix="gaussian",
@@ -176,6 +201,7 @@ class HeatSketch(HeatEmbedding):
         self.n_neighbors = n_neighbors
         self.metric = metric
         self.affinity = affinity
+        self.self_loops = self_loops
         self.normalization = normalization
         self.weighting = weighting
         self.stationary = stationary
@@ -186,8 +212,8 @@ class HeatSketch(HeatEmbedding):
     def grow(self, n_components: int) -> Self:
         """Add columns to the sketch: what a fit with so many would have given, bit for bit.
 
-        The graph, which takes most of the time of a fit, is not searched again. Nor is the power
-        chosen again, if it was "auto": distances become more accurate, not others.
+        The graph, which takes most of the time of a fit, is not searched again. Nor is the first
+        power chosen again, if the power was "all": distances become more accurate, not others.
 
         Parameters
         ----------
@@ -208,17 +234,34 @@ class HeatSketch(HeatEmbedding):
         >>> bool((grown.embedding_ == fresh.embedding_).all())
         True
         """
-        grown = self._as_fitted()._with(n_components=check_whole("n_components", n_components))
-        A = grown._training_operator("grow")
-        if grown.n_components < self.embedding_.shape[1]:
+        model = self._as_fitted()
+        n_components = check_whole("n_components", n_components)
+        if n_components < self.embedding_.shape[1]:
             raise HeatSketchError(
                 f"n_components={n_components} is less than the {self.embedding_.shape[1]} that "
                 "there are; take the first columns of embedding_, or fit again."
             )
-        with resolve_engine(self.engine).working() as engine:
-            grown._embed(A, engine)
+        grown = model._embedded_again("grow", n_components=n_components)
         self.n_components = grown.n_components
         return self._become(grown)
+
+    def _embedded_again(self, task: str, **parameters: Any) -> Self:
+        """Return the model with other parameters, on the same graph."""
+        other = self._with(**parameters)
+        A = other._training_operator(task)
+        if "power" in parameters:
+            del other.power_
+        with resolve_engine(self.engine).working() as engine:
+            other._embed(A, engine)
+        return other
+
+    def _from_power(self, first: float) -> Self:
+        """Return the model whose sum over all times starts at a power."""
+        if self.power_ == first:
+            return self
+        other = self._with()
+        other.power_ = first
+        return other._embedded_again("drift")
 
     def path(self, powers: Iterable[int]) -> list[np.ndarray]:
         """Embeddings of the training points at many powers, from one pass.
@@ -240,28 +283,8 @@ class HeatSketch(HeatEmbedding):
         blocks = diffuse_path(A, G, powers=whole)
         return [self._in_given_order(model._finish(block.copy(), A)) for block in blocks]
 
-    def multiscale(self) -> np.ndarray:
-        r"""Embedding of the training points by all diffusion times together.
-
-        .. math:: Y = \frac{1}{\sqrt{k}} \sum_{p \ge 1} \tilde A^p G
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-            See :func:`multiscale_sketch`.
-        """
-        model = self._as_fitted()
-        A, G = model._operator_and_block("multiscale")
-        if self.n_connected_components_ > 1:
-            raise SpectrumError(
-                f"n_connected_components_={self.n_connected_components_}: heat never flows between "
-                "pieces, and differences add up for ever; use a larger n_neighbors or epsilon, or "
-                "embed the pieces one by one."
-            )
-        return self._in_given_order(model._weighted(multiscale_sketch(A, G), A))
-
     def pseudotime(self, root: int, *, confidence: float = 0.95) -> DistanceEstimate:
-        """Diffusion pseudotime: how far all training points are from one, at all times together.
+        """Diffusion pseudotime: distances of all training points from one, over all times.
 
         Parameters
         ----------
@@ -276,10 +299,12 @@ class HeatSketch(HeatEmbedding):
             for values up to one.
         """
         model = self._as_fitted()
+        if model.power != "all":
+            model = model._embedded_again("pseudotime", power="all")
         n_rows = len(model.embedding_)
         root = check_whole("root", root, least=0, most=n_rows - 1)
         pairs = np.column_stack([np.full(n_rows, root), np.arange(n_rows)])
-        return diffusion_distances(model.multiscale(), pairs, **model._sure(confidence))
+        return diffusion_distances(model.embedding_, pairs, **model._sure(confidence))
 
     def diffusion_distances(
         self, pairs: Any, *, confidence: float = 0.95, simultaneous: bool = False
@@ -336,8 +361,12 @@ class HeatSketch(HeatEmbedding):
         A = model._training_operator("diffusion_map")
         most = min(self.before_last_.shape[1], A.shape[0] - 1)
         n_components = check_whole("n_components", n_components, most=most)
-        values, vectors, residuals = ritz_pairs(A, self.before_last_, n_components)
-        coordinates = model._weighted(vectors * eigenvalue_powers(values, self.power_), A)
+        block = self.before_last_
+        if hasattr(self, "component_offsets_"):  # eigenvectors of the eigenvalue one
+            block = block + A.stationary_part(1) * self.component_offsets_[self.component_labels_]
+        values, vectors, residuals = ritz_pairs(A, block, n_components)
+        weights = all_times_weights if model.power == "all" else eigenvalue_powers
+        coordinates = model._weighted(vectors * weights(values, self.power_), A)
         return DiffusionCoordinates(self._in_given_order(coordinates), values, residuals)
 
     def drift(self, other: HeatSketch, *, confidence: float = 0.95) -> Drift:
@@ -347,7 +376,8 @@ class HeatSketch(HeatEmbedding):
         ----------
         other : HeatSketch
             Fitted with the same seed, random matrix, power and number of components, to rows of
-            which some have the same ids.
+            which some have the same ids. If the power is "all" and the sums start at different
+            powers, one of the models is embedded again, from the larger power on.
         confidence : float, default=0.95
 
         Returns
@@ -358,6 +388,9 @@ class HeatSketch(HeatEmbedding):
         if not isinstance(other, HeatSketch):
             raise DtypeError(f"other is a {type(other).__name__}; give a fitted HeatSketch.")
         model, other = self._as_fitted(), other._as_fitted()
+        if model.power == other.power == "all":  # from the same power on
+            first = max(model.power_, other.power_)
+            model, other = (m._from_power(first) for m in (model, other))
         check_comparable(model, other)
         return drift(
             model.embedding_,
@@ -373,18 +406,37 @@ class HeatSketch(HeatEmbedding):
 
     # --- the sketch itself ----------------------------------------------------------------
 
+    def _check_options(self) -> None:
+        if self.power == "all" and self.stationary == "keep":
+            raise HeatSketchError(
+                "stationary='keep' is not for power='all': the stationary direction never decays, "
+                "and its sum over all times has no end. Use stationary='drop', or one power such "
+                "as power=8."
+            )
+
     def _before_last(self, A: HeatOperator) -> np.ndarray:
         if not hasattr(self, "seed_"):  # which a sketch that grows has, and its power
             self.seed_ = seed_of(self.random_state)
         G = self._block(A, self.n_components)
         self.stationary_coefficients_ = in_memory(A.stationary_coefficients(G))
-        power = getattr(self, "power_", self.power)
-        if power == "auto":
-            before_last = self._until_few_directions(A, G)
-        else:
-            self.power_ = int(power) if isinstance(power, Integral) else float(power)
-            before_last = self._before_power(A, G)
+        if self.power == "all":
+            return self._before_all_times(A, G)
+        self.power_ = int(self.power) if isinstance(self.power, Integral) else float(self.power)
+        before_last = self._before_power(A, G)
         return A.deflate(before_last, out=before_last)
+
+    def _diffused(self, A: HeatOperator, block: np.ndarray) -> np.ndarray:
+        """Apply to a block what was applied to ``G``, the stationary direction left out."""
+        if self.power != "all":
+            return diffuse(A, block, power=self.power_)
+        components = self._components(A)
+        block = without_stationary(A, block, components)
+        block = diffuse(A, block, power=self.power_ - 1)
+        return A @ resolvent(A, block, components=components, tolerance=1e-6).block
+
+    def _components(self, A: HeatOperator) -> Components | None:
+        several = self.n_connected_components_ > 1
+        return Components(A, self.component_labels_) if several else None
 
     def _before_power(self, A: HeatOperator, G: np.ndarray) -> np.ndarray:
         before = self.power_ - 1
@@ -394,16 +446,54 @@ class HeatSketch(HeatEmbedding):
             cause = f"power={self.power_} is one step after power={before}, and {error}"
             raise SpectrumError(cause) from error
 
-    def _until_few_directions(self, A: HeatOperator, G: np.ndarray) -> np.ndarray:
-        """Choose the power, and return the block that is one step from it."""
-        # A few columns do not tell how many directions there are, but they are the first of more.
-        few = self.n_components < FEWEST_COLUMNS
-        block = self._block(A, FEWEST_COLUMNS) if few else G
-        options = {"smallest": SMALLEST_POWER, "largest": LARGEST_POWER}
-        directions = DIRECTIONS_PER_COLUMN * self.n_components
-        before_last, self.heat_trace_ = diffuse_until(A, block, directions=directions, **options)
-        self.power_ = int(self.heat_trace_.powers[-1])
-        return diffuse(A, G, power=self.power_ - 1) if few else before_last
+    def _before_all_times(self, A: HeatOperator, G: np.ndarray) -> np.ndarray:
+        components = self._components(A)
+        if self.n_components < FEWEST_COLUMNS and not hasattr(self, "power_"):
+            # A few components do not tell how many directions there are; more have these first.
+            self._sum_over_times(A, self._block(A, FEWEST_COLUMNS), components)
+        return self._sum_over_times(A, G, components)
+
+    def _sum_over_times(self, A: HeatOperator, G: Any, components: Components | None) -> Any:
+        """Return the sum over all times one step from its end; find where it starts, unless known.
+
+        The sum may be taken before or after the steps. It is taken in between, where the heat
+        kernel is resolved, since only then its own directions can be counted.
+        """
+        G = G if components is None else components.deflate(G)
+        is_known = hasattr(self, "power_")
+        if is_known:
+            block = diffuse(A, G, power=min(self._resolved_power, self.power_) - 1)
+        else:
+            block, self.heat_trace_ = diffuse_until(A, G, self._is_resolved, largest=LARGEST_POWER)
+        del G
+        found = resolvent(A, block, components=components)
+        if is_known:
+            steps_left = max(self.power_ - self._resolved_power, 0)
+            before_last = diffuse(A, found.block, power=steps_left)
+        else:
+            before_last, curve = diffuse_until(A, found.block, _is_settled, largest=LARGEST_POWER)
+            self.power_ = self._resolved_power + len(curve.powers) - 1
+        self.n_products_ = self.power_ + found.n_products
+        return without_stationary(A, before_last, components, out=before_last)
+
+    def _is_resolved(self, directions: list[float]) -> bool:
+        return directions[-1] <= DIRECTIONS_PER_COMPONENT * self.n_components
+
+    @property
+    def _resolved_power(self) -> int:
+        """The first power at which the sketch resolves the heat kernel."""
+        return int(self.heat_trace_.powers[-1])
+
+    def _place_components(self, A: HeatOperator, embedding: Any) -> None:
+        components = self._components(A)
+        if self.power == "all" and components is not None:
+            G = self._block(A, self.n_components)
+            self.component_offsets_ = components.offsets(G, embedding)
+
+    def _moved_apart(self, embedding: Any, labels: Any) -> Any:
+        if not hasattr(self, "component_offsets_"):
+            return embedding
+        return add_offsets(embedding, labels, self.component_offsets_)
 
     def _finish(self, last: np.ndarray, A: HeatOperator) -> np.ndarray:
         if self.stationary == "keep":
@@ -418,6 +508,11 @@ class HeatSketch(HeatEmbedding):
     def _operator_and_block(self, task: str) -> tuple[HeatOperator, np.ndarray]:
         A = self._training_operator(task)
         return A, self._block(A, self.n_components)
+
+
+def _is_settled(directions: list[float]) -> bool:
+    """Return True if one more step left nearly as many directions."""
+    return len(directions) > 1 and directions[-1] >= (1 - FALL) * directions[-2]
 
 
 class DiffusionMap(HeatEmbedding):
@@ -435,7 +530,7 @@ class DiffusionMap(HeatEmbedding):
         Number ``k`` of eigenvectors, the stationary one not counted.
     power : float, default=1.0
         Diffusion time ``t``.
-    epsilon, n_neighbors, metric, affinity, normalization, weighting, engine :
+    epsilon, n_neighbors, metric, affinity, self_loops, normalization, weighting, engine :
         As for :class:`HeatSketch`.
 
     Attributes
@@ -446,7 +541,9 @@ class DiffusionMap(HeatEmbedding):
         From the largest down.
     before_last_ : array of shape (n_samples, n_components)
         Eigenvectors times eigenvalues to the power ``t - 1``: what :meth:`transform` multiplies.
-    epsilon_, epsilon_estimate_, heat_operator_, scaling_, n_connected_components_ :
+    epsilon_, epsilon_estimate_, heat_operator_, scaling_ :
+        As for :class:`HeatSketch`.
+    n_connected_components_, component_labels_ :
         As for :class:`HeatSketch`.
     neighbors_, order_, stationary_length_, n_features_in_, feature_names_in_ :
         As for :class:`HeatSketch`.
@@ -471,10 +568,11 @@ class DiffusionMap(HeatEmbedding):
         *,
         power=1.0,
         epsilon="local",
-        n_neighbors="auto",
+        n_neighbors=15,
         metric="euclidean",
         affinity="gaussian",
-        normalization="symmetric",
+        self_loops=True,
+        normalization="auto",
         weighting="symmetric",
         engine="local",
     ):
@@ -484,6 +582,7 @@ class DiffusionMap(HeatEmbedding):
         self.n_neighbors = n_neighbors
         self.metric = metric
         self.affinity = affinity
+        self.self_loops = self_loops
         self.normalization = normalization
         self.weighting = weighting
         self.engine = engine

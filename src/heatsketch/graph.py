@@ -62,8 +62,8 @@ from heatsketch.threads import in_threads
 __all__ = [
     "METRICS",
     "Neighbors",
-    "count_components",
     "find_neighbors",
+    "label_components",
     "neighbor_graph",
     "squared_distances",
 ]
@@ -308,8 +308,8 @@ def _listed_neighbors(
     return Neighbors(points, lists.order, metric, n_neighbors, radii, lists), d2
 
 
-def count_components(K: Any) -> int:
-    """Count the pieces into which an affinity matrix falls.
+def label_components(K: Any) -> tuple[int, Any]:
+    """Connected components of an affinity matrix: their number, and the label of each row.
 
     A link counts if it is stronger than rounding: an affinity below machine precision
     times the largest of its row carries no heat in any number of steps that one could take.
@@ -320,18 +320,20 @@ def count_components(K: Any) -> int:
 
     Returns
     -------
-    int
+    n_components : int
+    labels : array of int of shape (n,)
+        From 0 on, in the order of their first rows.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch.graph import count_components
-    >>> count_components(np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]))
-    2
+    >>> from heatsketch.graph import label_components
+    >>> label_components(np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]))
+    (2, array([0, 0, 1], dtype=int32))
     """
     eps = np.finfo(K.dtype if K.dtype.kind == "f" else np.float64).eps
     if isinstance(K, RowBlocks):
-        return K.count_pieces(eps)
+        return K.label_components(eps)
     if K.shape[0] != K.shape[1]:
         raise HeatSketchError(
             f"K of shape {K.shape} must be square; pass the affinities between all points."
@@ -341,28 +343,32 @@ def count_components(K: Any) -> int:
 
         check_places(K, "K")
         links = sparse.csr_array(K)
-        return components.count_pieces(links.indptr, links.indices, links.data, eps)
+        return components.label_components(links.indptr, links.indices, links.data, eps)
     if isinstance(K, DistanceTiles):
-        return _count_pieces(K.tile, eps * K.diagonal())
-    return _count_pieces(lambda rows, columns: K[np.ix_(rows, columns)], eps * K.max(axis=1))
+        return _label_components(K.tile, eps * K.diagonal())
+    return _label_components(lambda rows, columns: K[np.ix_(rows, columns)], eps * K.max(axis=1))
 
 
-def _count_pieces(tile: Callable[..., np.ndarray], least: np.ndarray) -> int:
-    """Count pieces by visiting, from one point after the other, all that are linked to it.
+def _label_components(tile: Callable[..., np.ndarray], least: np.ndarray) -> tuple[int, np.ndarray]:
+    """Visit, from one point after the other, all that are linked to it.
 
-    Each point is asked once, for the points that nobody has reached yet; where all are linked,
+    Each point is asked once, for the points that have not been reached yet; where all are linked,
     the first one reaches them.
     """
-    unreached, n_pieces = np.arange(len(least)), 0
+    unreached, n_components = np.arange(len(least)), 0
+    labels = np.empty(len(least), np.int32)
     while unreached.size:
-        frontier, unreached, n_pieces = unreached[:1], unreached[1:], n_pieces + 1
+        frontier, unreached = unreached[:1], unreached[1:]
+        labels[frontier] = n_components
         while frontier.size and unreached.size:
             asked, frontier = frontier[:FRONTIER], frontier[FRONTIER:]
             weakest = np.minimum(least[asked, np.newaxis], least[unreached])
             reached = (tile(asked, unreached) > weakest).any(axis=0)
+            labels[unreached[reached]] = n_components
             frontier = np.concatenate([frontier, unreached[reached]])
             unreached = unreached[~reached]
-    return n_pieces
+        n_components += 1
+    return n_components, labels
 
 
 # --- tiles --------------------------------------------------------------------------------

@@ -33,20 +33,22 @@ from heatsketch.affinity import (
     local_scales,
     locally_scaled,
     nearest_squares,
+    strongest_columns,
+    with_self_loops,
 )
 from heatsketch.all_pairs import remembering_points
 from heatsketch.bandwidth import estimate_epsilon, sampled_squares
 from heatsketch.callbacks import CallbackSupportMixin, fit_progress
 from heatsketch.diagnosis import (
+    warn_about_components,
     warn_about_decay,
     warn_about_far_points,
     warn_about_lonely_points,
-    warn_about_pieces,
     warn_about_zero_diagonal,
 )
 from heatsketch.engines import ENGINES, Engine, LocalEngine, resolve_engine
 from heatsketch.exceptions import HeatSketchError, TrainingDataError
-from heatsketch.graph import METRICS, count_components
+from heatsketch.graph import METRICS, label_components
 from heatsketch.heat_operator import HeatOperator, heat_operator, heat_rows
 from heatsketch.normalization import SCALINGS
 from heatsketch.random_block import gaussian_block
@@ -66,10 +68,10 @@ from heatsketch.validation import (
     stored_like,
 )
 
-__all__ = ["ALL_PAIRS_UP_TO", "HeatEmbedding", "checks_parameters"]
+__all__ = ["N_NEIGHBORS", "HeatEmbedding", "checks_parameters"]
 
 TRANSFORM_ENTRIES = 16_000_000  # affinities of new points held at a time
-ALL_PAIRS_UP_TO = 5000  # points, unless told otherwise
+N_NEIGHBORS = 15  # unless told otherwise
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -86,6 +88,7 @@ class _Trained(NamedTuple):
     operator: Any
     before_last: Any
     scales: Any
+    labels: Any
 
 
 class HeatEmbedding(
@@ -103,10 +106,11 @@ class HeatEmbedding(
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Count()],
         "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto", "local"})],
-        "n_neighbors": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"}), None],
+        "n_neighbors": [Interval(Integral, 2, None, closed="left"), None],
         "metric": [StrOptions({*METRICS, "precomputed"}), callable],
         "affinity": [StrOptions({"gaussian", "precomputed"})],
-        "normalization": [StrOptions(set(SCALINGS))],
+        "self_loops": ["boolean"],
+        "normalization": [StrOptions({"auto", *SCALINGS})],
         "weighting": [StrOptions({"symmetric", "random_walk"})],
         "engine": [StrOptions(set(ENGINES)), Engine],
     }
@@ -118,6 +122,16 @@ class HeatEmbedding(
     def _finish(self, last: np.ndarray, A: HeatOperator) -> np.ndarray:
         """Make an embedding of the last product, in place."""
         return self._weighted(last, A)
+
+    def _place_components(self, A: HeatOperator, embedding: Any) -> None:
+        """Find where connected components belong."""
+
+    def _moved_apart(self, embedding: Any, labels: Any) -> Any:
+        """Return an embedding whose connected components are where they belong."""
+        return embedding
+
+    def _check_options(self) -> None:
+        """Raise an error if options exclude each other."""
 
     @checks_parameters
     def fit(self, X: Any, y: Any = None, *, row_ids: Any = None) -> Self:
@@ -169,6 +183,7 @@ class HeatEmbedding(
         return self
 
     def _fit_by(self, engine: Engine, X: Any, row_ids: Any) -> None:
+        self._check_options()
         X = self._check(engine.read(X), reset=True)
         rows = None if is_lazy(X) else check_row_ids(row_ids, X.shape[0])
         if rows is None and row_ids is not None:
@@ -180,10 +195,15 @@ class HeatEmbedding(
         del X  # the neighbours have it, in their order
         self.row_ids_ = self.order_ if rows is None else engine.hold_vector(rows[self.order_], K)
         warn_about_lonely_points(K, self._named_epsilon)
-        self.n_connected_components_ = count_components(K)
-        warn_about_pieces(self.n_connected_components_)
-        scaling = SCALINGS[self.normalization](K)
-        self.scaling_ = replace(scaling, previous=engine.keep(scaling.previous))
+        self.n_connected_components_, labels = label_components(K)
+        if self.n_connected_components_ > 1:
+            of_points = self.affinity == "gaussian"
+            warn_about_components(self.n_connected_components_, of_points=of_points)
+            self.component_labels_ = labels
+        scaling = SCALINGS[self._normalization](K)
+        if scaling.previous is not None:
+            scaling = replace(scaling, previous=engine.keep(scaling.previous))
+        self.scaling_ = scaling
         A = heat_operator(K, self.scaling_)
         del K  # which a heat operator may have no use for
         self.stationary_length_ = A.stationary.dtype.type(np.sqrt(A.squared_length))
@@ -202,8 +222,10 @@ class HeatEmbedding(
         last = A @ self.before_last_
         power: Any = getattr(self, "power_", self.power)
         warn_about_decay(A, self.before_last_, last, power=power, epsilon=self._named_epsilon)
-        given = engine.in_given_order(self._finish(last, A), self.order_)
-        self.embedding_ = engine.keep(given)
+        embedding = self._finish(last, A)
+        self._place_components(A, embedding)
+        embedding = self._moved_apart(embedding, getattr(self, "component_labels_", None))
+        self.embedding_ = engine.keep(engine.in_given_order(embedding, self.order_))
 
     def _weighted(self, block: np.ndarray, A: HeatOperator) -> np.ndarray:
         """Weigh rows as the distance asked for does, in place."""
@@ -279,12 +301,15 @@ class HeatEmbedding(
         if self.affinity != "precomputed":
             K = self._affinity_to_training(rows, trained.scales, first_row)
         A = heat_rows(K, trained.scaling, trained.operator)
-        return self._finish(A @ trained.before_last, A)
+        # A new point belongs to the component of the training point that is most like it.
+        labels = None if trained.labels is None else trained.labels[strongest_columns(K)]
+        return self._moved_apart(self._finish(A @ trained.before_last, A), labels)
 
     def _trained(self, rows: Any) -> tuple[Any, _Trained]:
         """Return what new rows are multiplied with, all of it in memory."""
         scales = self.epsilon_ if self.epsilon == "local" else None
-        trained = _Trained(self.scaling_, self.heat_operator_, self.before_last_, scales)
+        labels = getattr(self, "component_labels_", None)
+        trained = _Trained(self.scaling_, self.heat_operator_, self.before_last_, scales, labels)
         if isinstance(self.before_last_, np.ndarray):
             return rows, trained
         # It is far away: bring what these rows need. Their entries stay in the order they have.
@@ -295,6 +320,7 @@ class HeatEmbedding(
             trained.operator.at(columns),
             np.asarray(trained.before_last[columns]),
             None if scales is None else np.asarray(scales[columns]),
+            None if labels is None else np.asarray(labels[columns]),
         )
 
     def _forget(self) -> None:
@@ -309,9 +335,11 @@ class HeatEmbedding(
         dtype = X.dtype if reset else self.embedding_.dtype
         if self.affinity == "precomputed":
             check_idle_parameters(self)
-            check_affinities(X)
             if reset:
                 check_square(X, name="affinity='precomputed'")
+                X = with_self_loops(X) if self.self_loops else X
+            check_affinities(X)
+            if reset:
                 check_symmetric(X, name="affinity='precomputed'")
         else:
             check_scale(X, dtype=dtype, reset=reset)
@@ -322,7 +350,7 @@ class HeatEmbedding(
         return X.astype(dtype, copy=False)
 
     def _check_distances(self, X: Any, *, reset: bool) -> None:
-        if sparse.issparse(X) and self.n_neighbors not in (None, "auto"):
+        if sparse.issparse(X) and self.n_neighbors not in (None, N_NEIGHBORS):
             raise HeatSketchError(
                 f"n_neighbors={self.n_neighbors} is not for metric='precomputed' with a sparse "
                 "X, which says itself who the neighbours are; leave it out."
@@ -339,7 +367,8 @@ class HeatEmbedding(
         self.epsilon_: Any = None
         self.order_: Any = None if rows is None else np.arange(X.shape[0])
         if self.affinity == "precomputed":
-            warn_about_zero_diagonal(X)
+            if not self.self_loops:
+                warn_about_zero_diagonal(X)
             return engine.hold(X)
         # Compared, and not subtracted: a difference of unsigned ids is never negative.
         falls = rows is not None and bool((rows[1:] < rows[:-1]).any())
@@ -383,16 +412,17 @@ class HeatEmbedding(
     def _named_epsilon(self) -> Any:
         return "'local'" if self.epsilon == "local" and self.epsilon_ is not None else self.epsilon_
 
+    @property
+    def _normalization(self) -> str:
+        """The name of the normalization; a density is that of points, a degree that of nodes."""
+        if self.normalization != "auto":
+            return self.normalization
+        return "degree" if self.affinity == "precomputed" else "symmetric"
+
     def _n_neighbors(self, X: Any) -> int | None:
-        few = self.metric == "precomputed" or X.shape[0] <= ALL_PAIRS_UP_TO
-        automatic = None if few else 15
-        n_neighbors = automatic if self.n_neighbors == "auto" else self.n_neighbors
-        if n_neighbors is not None and n_neighbors > X.shape[0]:
-            raise HeatSketchError(
-                f"n_neighbors={n_neighbors} is not between 2 and the {X.shape[0]} points of X; "
-                "use another number, or n_neighbors=None for all pairs."
-            )
-        return n_neighbors
+        if self.n_neighbors is None or (self.metric == "precomputed" and sparse.issparse(X)):
+            return None
+        return min(int(self.n_neighbors), X.shape[0])
 
     def _affinity_to_training(self, d2: Any, scales: Any, first_row: int) -> Any:
         if scales is not None:

@@ -10,16 +10,17 @@ directions the kernel ``A^{2p}`` extends,
 
 .. math:: r_p = \frac{\mathrm{tr}(A^{2p})^2}{\mathrm{tr}(A^{4p})}.
 
-These name a power. A sketch ``Y`` of ``k`` columns finds the kernel with the relative error
+A sketch ``Y`` of ``k`` columns finds the kernel with the relative error
 
 .. math:: \frac{E \lVert Y Y^T - A^{2p} \rVert_F^2}{\lVert A^{2p} \rVert_F^2} = \frac{r_p + 1}{k}:
 
-at a smaller power more directions are left than it can hold, at a larger one it holds little.
+at a small power more directions are left than it can hold.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,25 +92,23 @@ def heat_trace(A: Any, G: Any, *, largest: int) -> HeatTrace:
     >>> (np.diff(trace) < 0).all()
     np.True_
     """
-    return diffuse_until(A, G, directions=0.0, smallest=1, largest=largest)[1]
+    return diffuse_until(A, G, lambda directions: False, largest=largest)[1]
 
 
 def diffuse_until(
-    A: Any, G: Any, *, directions: float, smallest: int, largest: int
+    A: Any, G: Any, enough: Callable[[list[float]], bool], *, largest: int
 ) -> tuple[Any, HeatTrace]:
-    r"""Let heat flow until the kernel extends in few directions: the rule that chooses a power.
-
-    .. math:: p = \min \{ p : \mathrm{tr}(A^{2p})^2 / \mathrm{tr}(A^{4p}) \le \mathrm{directions} \}
+    r"""Let heat flow until the kernel extends in few enough directions.
 
     Parameters
     ----------
     A : HeatOperator
     G : array of shape (n, k)
         Left as it is.
-    directions : float
-        How few.
-    smallest, largest : int
-        Powers before and after which not to stop.
+    enough : callable
+        Given the numbers of directions after 1, 2, ... steps, returns True to stop.
+    largest : int
+        Step after which to stop in any case.
 
     Returns
     -------
@@ -126,7 +125,7 @@ def diffuse_until(
     >>> K = np.exp(-np.subtract.outer(np.arange(50), np.arange(50)) ** 2 / 9.0)
     >>> A = heat_operator(K, symmetric_scaling(K))
     >>> G = gaussian_block(50, 16, seed=0)
-    >>> block, curve = diffuse_until(A, G, directions=8, smallest=1, largest=64)
+    >>> block, curve = diffuse_until(A, G, lambda directions: directions[-1] <= 8, largest=64)
     >>> block.shape, bool(curve.directions[-1] <= 8 < curve.directions[-2])
     ((50, 16), True)
     """
@@ -134,10 +133,12 @@ def diffuse_until(
     G = as_block(A, G)
     block, seen = G, list[tuple[float, float, float]]()
     coefficients, done = A.stationary_coefficients(G), steps("diffusion", largest)
-    while len(seen) < smallest or (seen[-1][2] > directions and len(seen) < largest):
+    while len(seen) < largest and not (seen and enough([found for *_, found in seen])):
         spare = None if before is G else before
         before, (block, coefficients) = block, A.step(block, coefficients, out=spare)
         seen.append(trace_of_block(block))
+        done()
+    for _ in range(largest - len(seen)):  # steps that were not needed
         done()
     trace, error, found = np.array(seen).T
     return before, HeatTrace(np.arange(1, len(seen) + 1), trace, error, found)

@@ -27,6 +27,7 @@ __all__ = [
     "Csr",
     "Kept",
     "Names",
+    "Optional",
     "Part",
     "Record",
     "Refused",
@@ -161,6 +162,24 @@ class Array:
             raise Refused(f"{name} is of {array.dtype}")
         if self.dtype == "F":
             kept.bind("dtype", array.dtype.name, name)
+
+
+@dataclass(frozen=True)
+class Optional:
+    """An array that is there, or None."""
+
+    part: Array
+
+    def put(self, kept: Kept, name: str, value: Any) -> None:
+        """Keep an array under a name, or nothing."""
+        if value is not None:
+            self.part.put(kept, name, value)
+
+    def get(self, kept: Kept, name: str) -> np.ndarray | None:
+        """Return it as it was, or refuse it."""
+        if name in kept.arrays or name in kept.values:
+            return self.part.get(kept, name)
+        return None
 
 
 def is_permutation(order: np.ndarray) -> bool:

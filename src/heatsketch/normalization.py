@@ -1,11 +1,11 @@
 r"""Rescale an affinity matrix until it behaves like a heat kernel.
 
-Both normalizations of the paper have one shape, ``A = diag(s) K diag(s)``, and one
-iteration,
+All normalizations have one shape, ``A = diag(s) K diag(s)``, and one iteration,
 
 .. math:: d_{i+1} = K (1 / d_i), \quad d_0 = 1, \quad s = 1 / \sqrt{d_i \, d_{i+1}}.
 
-Stop at :math:`i = 1` and ``A`` is the symmetric normalization (Algorithm 1); go on until
+Stop at :math:`i = 0` and ``A`` is the random walk on a graph, in its symmetric form; stop at
+:math:`i = 1` and ``A`` is the symmetric normalization (Algorithm 1); go on until
 :math:`d_i` no longer changes and it is the bistochastic one (Algorithm 2). Wherever one stops,
 :math:`\sqrt{d_{i+1} / d_i}` is an eigenvector of ``A`` with eigenvalue one: the stationary
 direction. This module finds the iterates; it never forms ``A``, and asks nothing of ``K`` but
@@ -28,7 +28,14 @@ from heatsketch.plain_numbers import check_places, refuse_kind
 from heatsketch.row_blocks import computed, from_each_block, ones_for
 from heatsketch.row_chunks import multiply_vector
 
-__all__ = ["SCALINGS", "RowWeights", "Scaling", "bistochastic_scaling", "symmetric_scaling"]
+__all__ = [
+    "SCALINGS",
+    "RowWeights",
+    "Scaling",
+    "bistochastic_scaling",
+    "degree_scaling",
+    "symmetric_scaling",
+]
 
 
 class RowWeights(NamedTuple):
@@ -44,12 +51,12 @@ class Scaling:
 
     Called on the training affinity it gives the weights of the training points; called on
     the affinity of new points to the training points it gives those of the new points. A
-    factor on a row of the affinity cancels in ``s * K``.
+    factor on a row of the affinity cancels in ``s * K``, unless ``previous`` is None.
 
     Attributes
     ----------
     previous, current : arrays of shape (n_points,)
-        :math:`d_{i-1}` and :math:`d_i`.
+        :math:`d_{i-1}` and :math:`d_i`; there is no previous one before :math:`d_0 = 1`.
     n_iter : int
         Sweeps done.
     residual : float
@@ -76,16 +83,48 @@ class Scaling:
 
     def at(self, places: np.ndarray) -> Scaling:
         """Return the scaling of some of the points, in memory."""
-        previous, current = (np.asarray(d[places]) for d in (self.previous, self.current))
-        return replace(self, previous=previous, current=current)
+        previous = None if self.previous is None else np.asarray(self.previous[places])
+        return replace(self, previous=previous, current=np.asarray(self.current[places]))
 
     def __call__(self, K: Any) -> RowWeights:
         """Return the weights ``s`` and the stationary direction of the rows of ``K``."""
         check_places(K, "K")
-        earlier = multiply_vector(K, 1 / self.previous)
         later = multiply_vector(K, 1 / self.current)
+        earlier = 1 + 0 * later if self.previous is None else multiply_vector(K, 1 / self.previous)
         # Two roots instead of the root of a product, which may overflow.
         return RowWeights(1 / (np.sqrt(earlier) * np.sqrt(later)), np.sqrt(later / earlier))
+
+
+def degree_scaling(K: Any) -> Scaling:
+    r"""Random walk on a graph: divide by the degrees :math:`q = K 1`.
+
+    The heat operator is :math:`A = \mathrm{diag}(q^{-1/2}) \, K \, \mathrm{diag}(q^{-1/2})`. The
+    right choice for graphs, where the degree of a node is information and not sampling density.
+
+    Parameters
+    ----------
+    K : anything of shape (n, n) that answers ``K @ vector``
+        Symmetric, nonnegative.
+
+    Returns
+    -------
+    Scaling
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import degree_scaling
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> s, stationary = degree_scaling(K)(K)
+    >>> s[:, np.newaxis] * K * s
+    array([[0.66666667, 0.33333333],
+           [0.33333333, 0.66666667]])
+    """
+    _refuse_strange(K)
+    ones = ones_for(K)
+    sums = multiply_vector(K, ones)
+    _check_sums(sums, sums, n_iter=1)
+    return Scaling(None, ones, n_iter=1, residual=np.nan)
 
 
 def symmetric_scaling(K: Any) -> Scaling:
@@ -175,8 +214,12 @@ def bistochastic_scaling(K: Any, *, tol: float = 1e-12, max_iter: int = 1000) ->
     raise ScalingError(ScalingFailure.SWEEPS_EXHAUSTED, residual, max_iter)
 
 
-# What the estimators and the experiments call the two.
-SCALINGS = {"symmetric": symmetric_scaling, "bistochastic": bistochastic_scaling}
+# What the estimators and the experiments call them.
+SCALINGS = {
+    "degree": degree_scaling,
+    "symmetric": symmetric_scaling,
+    "bistochastic": bistochastic_scaling,
+}
 
 
 def _refuse_strange(K: Any) -> None:

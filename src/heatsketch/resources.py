@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch.estimators import HeatSketch
-from heatsketch.heat_embedding import ALL_PAIRS_UP_TO
+from heatsketch.heat_embedding import N_NEIGHBORS
 from heatsketch.memory import all_pairs_bytes, neighbors_bytes, physical_memory, tiles_bytes
 from heatsketch.validation import check_whole
 
@@ -45,8 +45,8 @@ def estimate_resources(
     n_features: int,
     *,
     n_components: int = 64,
-    power: Any = "auto",
-    n_neighbors: Any = "auto",
+    power: Any = "all",
+    n_neighbors: Any = N_NEIGHBORS,
     dtype: Any = np.float32,
 ) -> Resources:
     r"""Memory and time of :meth:`HeatSketch.fit`, from formulas and from a short run.
@@ -77,9 +77,8 @@ def estimate_resources(
     n_points = check_whole("n_points", n_points, least=2)
     n_features = check_whole("n_features", n_features)
     n_components = check_whole("n_components", n_components)
-    n_neighbors = _resolved(n_neighbors, n_points)
     if n_neighbors is not None:
-        n_neighbors = check_whole("n_neighbors", n_neighbors, least=2, most=n_points)
+        n_neighbors = min(check_whole("n_neighbors", n_neighbors, least=2), n_points)
     size = n_points, n_features, n_components
     options = {"n_components": n_components, "power": power, "n_neighbors": n_neighbors}
     needed = estimate_memory(
@@ -100,7 +99,7 @@ def estimate_memory(
     n_features: int,
     *,
     n_components: int = 64,
-    n_neighbors: Any = "auto",
+    n_neighbors: Any = N_NEIGHBORS,
     dtype: Any = np.float32,
     memory_limit: float | None = None,
 ) -> float:
@@ -120,7 +119,6 @@ def estimate_memory(
     True
     """
     size = n_points, n_features, n_components
-    n_neighbors = _resolved(n_neighbors, n_points)
     if n_neighbors is not None:
         return neighbors_bytes(*size, n_neighbors, dtype)
     needed = all_pairs_bytes(*size, dtype)
@@ -133,11 +131,6 @@ def bent_surface(n_points: int, n_features: int, dtype: Any) -> np.ndarray:
     rng = np.random.default_rng(0)
     waves = rng.integers(-2, 3, (4, n_features))
     return np.cos(rng.uniform(0, 2 * np.pi, (n_points, 4)) @ waves).astype(dtype)
-
-
-def _resolved(n_neighbors: Any, n_points: int) -> Any:
-    automatic = None if n_points <= ALL_PAIRS_UP_TO else 15
-    return automatic if n_neighbors == "auto" else n_neighbors
 
 
 def _seconds(n_points: int, n_features: int, dtype: Any, options: dict) -> float:

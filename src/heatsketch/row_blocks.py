@@ -88,8 +88,8 @@ class RowBlocks(ABC):
         """Return the heat operator with these weights: what answers a HeatOperator's verbs."""
 
     @abstractmethod
-    def count_pieces(self, eps: float) -> int:
-        """Count the pieces that links hold together which exceed ``eps`` times a row's largest."""
+    def label_components(self, eps: float) -> tuple[int, Any]:
+        """Label components that links above ``eps`` times a row's largest hold together."""
 
 
 def rows_of_blocks(

@@ -36,6 +36,7 @@ from heatsketch.model_parts import (
     Csr,
     Kept,
     Names,
+    Optional,
     Part,
     Record,
     Refused,
@@ -157,10 +158,11 @@ EMBEDDING: dict[str, Part] = {
         },
     ),
     "n_connected_components_": Value((int,)),
+    "component_labels_": Array("n", "int32", is_right=lambda labels: labels.min() >= 0),
     "scaling_": Record(
         Scaling,
         {
-            "previous": Array("n", "float64"),
+            "previous": Optional(Array("n", "float64")),
             "current": Array("n", "float64"),
             "n_iter": Value((int,)),
             "residual": Value((float,)),
@@ -177,6 +179,8 @@ PARTS: dict[str, dict[str, Part]] = {
         "seed_": Value((int,)),
         "power_": Value((int, float)),
         "stationary_coefficients_": Array("k"),
+        "n_products_": Value((int,)),
+        "component_offsets_": Array("ck"),
         "heat_trace_": Record(
             HeatTrace,
             {
@@ -199,10 +203,18 @@ PARTS: dict[str, dict[str, Part]] = {
     },
 }
 # What tells about single points, and nobody needs who has their embedding.
-TRAINING_DATA = ("before_last_", "neighbors_", "heat_operator_", "scaling_")
+TRAINING_DATA = ("before_last_", "neighbors_", "heat_operator_", "scaling_", "component_labels_")
 LARGEST_POWER = 2**53  # beyond it floats are not whole, and growing would never end
 # Attributes that only some fits have; neighbors_ is what precomputed affinities have not.
-OPTIONAL = {"feature_names_in_", "epsilon_estimate_", "heat_trace_", "neighbors_"}
+OPTIONAL = {
+    "feature_names_in_",
+    "epsilon_estimate_",
+    "heat_trace_",
+    "neighbors_",
+    "n_products_",
+    "component_labels_",
+    "component_offsets_",
+}
 
 
 class SaveMixin:
@@ -369,9 +381,21 @@ def _parameters(about: Mapping[str, Any], kind: Any) -> dict[str, Any]:
     if about["format_version"] <= FORMAT_VERSION and not given.keys() <= set(known):
         raise Refused(f"its parameters are {sorted(given)}")
     parameters = {name: value for name, value in given.items() if name in known}
+    parameters |= _of_version_one(parameters, about)
     if isinstance(parameters.get("engine"), dict):
         parameters["engine"] = _engine(parameters["engine"])
     return parameters
+
+
+def _of_version_one(given: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what "auto" was for, where a file was written when there was such a choice."""
+    chosen: dict[str, Any] = {}
+    values = typed(about, "values", dict)
+    if given.get("power") == "auto":
+        chosen["power"] = values.get("power_")
+    if given.get("n_neighbors") == "auto":
+        chosen["n_neighbors"] = values.get("neighbors_.n_neighbors")
+    return chosen
 
 
 def _engine(given: dict[str, Any]) -> LocalEngine:

@@ -1,9 +1,10 @@
 r"""Diffusion distances inside scanpy: tools that read and write AnnData.
 
-.. math:: Y = \frac{1}{\sqrt{k}} A^p G, \qquad E |y_i - y_j|^2 = d_p(i, j)^2
+.. math:: Y = \frac{1}{\sqrt{k}} f(A) G, \qquad E |y_i - y_j|^2 = |f(A)_i - f(A)_j|^2
 
-with ``A`` the heat operator of the graph of neighbours that ``scanpy.pp.neighbors`` found, or of
-any representation of the cells. The tools keep to the manners of ``scanpy.tl``::
+with ``f`` the sum over all diffusion times, or one power, and ``A`` the heat operator of the graph
+of neighbours that ``scanpy.pp.neighbors`` found, or of any representation of the cells. The
+tools keep to the manners of ``scanpy.tl``::
 
     import heatsketch.scanpy as hs
 
@@ -37,14 +38,22 @@ __all__ = ["drift", "heat_pseudotime", "heatsketch", "tl"]
 
 DEFAULT_SEED = 0
 # What two sketches must have in common, or their difference would be one of these, too.
-COMPARABLE = ("seed", "power", "n_comps", "normalization", "weighting", "random_matrix")
+COMPARABLE = (
+    "seed",
+    "power",
+    "first_power",
+    "n_comps",
+    "normalization",
+    "weighting",
+    "random_matrix",
+)
 
 
 def heatsketch(
     adata: Any,
     n_comps: int = 64,
     *,
-    power: Any = "auto",
+    power: Any = "all",
     neighbors_key: str | None = None,
     use_rep: str | None = None,
     key_added: str | None = None,
@@ -53,7 +62,7 @@ def heatsketch(
 ) -> Any:
     r"""Embed cells so that Euclidean distances estimate diffusion distances.
 
-    .. math:: Y = \frac{1}{\sqrt{k}} A^p G, \qquad E |y_i - y_j|^2 = d_p(i, j)^2
+    .. math:: Y = \frac{1}{\sqrt{k}} f(A) G, \qquad E |y_i - y_j|^2 = |f(A)_i - f(A)_j|^2
 
     Parameters
     ----------
@@ -61,8 +70,8 @@ def heatsketch(
         In memory or backed, dense or sparse. Cells have names of their own.
     n_comps : int, default=64
         Columns of the sketch. Distances have a relative error of about ``1 / sqrt(2 n_comps)``.
-    power : int or "auto", default="auto"
-        Diffusion time; see :class:`HeatSketch`. For :func:`drift` give the same to both.
+    power : int or "all", default="all"
+        Diffusion time; see :class:`HeatSketch`. For :func:`drift` give both the same number.
     neighbors_key : str, optional
         Which graph to use: ``uns[neighbors_key]`` names the entry of ``obsp`` with its distances.
         If left out, the one of ``scanpy.pp.neighbors`` without ``key_added``.
@@ -118,7 +127,7 @@ def heat_pseudotime(
 ) -> Any:
     r"""Diffusion pseudotime: how far cells are from a root, at all diffusion times together.
 
-    .. math:: t_i = |M_i - M_r|, \qquad M = \sum_{p \ge 1} \tilde P^p
+    .. math:: t_i = |M_i - M_r|, \qquad M = \sum_{p \ge p_0} \alpha^{p - p_0} \tilde P^p
 
     with the random walk :math:`\tilde P` without its stationary part, as in ``scanpy.tl.dpt``
     (Haghverdi et al., 2016), which cuts the sum to ten eigenvectors. A sketch needs none, so there
@@ -127,7 +136,7 @@ def heat_pseudotime(
     Parameters
     ----------
     adata : AnnData
-        With a graph in one piece.
+        Across connected components of its graph pseudotime means no more than 'far'.
     root : str or int, optional
         Name or position of the cell to start from; ``uns["iroot"]`` if left out.
     n_comps : int, default=256
@@ -167,18 +176,17 @@ def heat_pseudotime(
     adata = _annotated(adata, "adata", copy=copy)
     start = _root(adata, root)
     source = _source(adata, neighbors_key, use_rep)
-    # The power plays no part in the sum over all. The weighting is that of diffusion pseudotime;
-    # without it, cells where many are would seem late.
-    seeded = {"power": 1, "weighting": "random_walk", "random_state": _seed(rng)}
+    # The weighting is that of diffusion pseudotime; without it, cells where many are would seem
+    # late.
+    seeded = {"weighting": "random_walk", "random_state": _seed(rng)}
     model = _fitted(adata, source, HeatSketch(n_comps, **seeded))
     found = model.pseudotime(start, confidence=confidence)
     unit = found.distance.max() or 1.0  # of cells that are all equal, none is late
     for ending, values in zip(("", "_low", "_high"), found, strict=True):
         adata.obs[key_added + ending] = values / unit
-    params = _params(model, source)
-    del params["power"]
     adata.uns[key_added] = {
-        "params": params | {"root": str(adata.obs_names[start]), "confidence": float(confidence)}
+        "params": _params(model, source)
+        | {"root": str(adata.obs_names[start]), "confidence": float(confidence)}
     }
     return adata if copy else None
 
@@ -387,9 +395,10 @@ def _params(model: HeatSketch, source: dict[str, str]) -> dict[str, Any]:
     """Return how a model was made, in values that a file can hold."""
     return source | {
         "n_comps": int(model.n_components),
-        "power": model.power_,
+        "power": model.power,
+        "first_power": model.power_,
         "epsilon": str(model.epsilon),
-        "normalization": model.normalization,
+        "normalization": model._normalization,
         "weighting": model.weighting,
         "stationary": model.stationary,
         "random_matrix": model.random_matrix,

@@ -54,10 +54,10 @@ def embed(
     output: Output,
     model: Annotated[Path | None, typer.Option(help="Where to save the model.")] = None,
     components: Components = 64,
-    power: Power = "auto",
+    power: Power = "all",
     epsilon: Bandwidth = "local",
-    neighbors: Neighbors = "auto",
-    normalization: Normalization = "symmetric",
+    neighbors: Neighbors = 15,
+    normalization: Normalization = "auto",
     metric: Metric = "euclidean",
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the random numbers.")] = 0,
     columns: ColumnNames = None,
@@ -179,7 +179,8 @@ def _reply(
         "rows": n_rows,
         "columns": sketch.n_features_in_,
         "components": n_components,
-        "power": sketch.power_,
+        "power": sketch.power,
+        "first_power": sketch.power_,
         "epsilon": "local" if isinstance(sketch.epsilon_, np.ndarray) else sketch.epsilon_,
         "seed": sketch.seed_,
         "pieces": sketch.n_connected_components_,
@@ -189,6 +190,12 @@ def _reply(
     }
     return Reply(
         told,
-        f"Written: {_written(places)}\n{n_rows} rows in {n_components} columns, power "
-        f"{sketch.power_}, in {readable_seconds(seconds)}{memory}",
+        f"Written: {_written(places)}\n{n_rows} rows, {n_components} components, {_times(sketch)}, "
+        f"in {readable_seconds(seconds)}{memory}",
     )
+
+
+def _times(sketch: Any) -> str:
+    if sketch.power == "all":
+        return f"all diffusion times from power {sketch.power_} on"
+    return f"power {sketch.power_}"

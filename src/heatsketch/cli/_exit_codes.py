@@ -114,7 +114,7 @@ OPTIONS = {
     "n_connected_components_=": "",
     "affinity='precomputed': the diagonal of X": "the diagonal of the graph",
     "affinity='precomputed'": "the graph",
-    "n_neighbors or epsilon": "--neighbors or --epsilon",
+    "larger n_neighbors": "larger --neighbors",
 }
 ARGUMENTS = {
     "n_neighbors": "--neighbors",

@@ -178,10 +178,10 @@ Power = Annotated[
     Any,
     typer.Option(
         parser=words_or(
-            "auto", number=_power, fits=lambda p: 1 <= p < inf, kind="a number of at least 1"
+            "all", number=_power, fits=lambda p: 1 <= p < inf, kind="a number of at least 1"
         ),
-        metavar="P|auto",
-        help="How many steps heat flows.",
+        metavar="P|all",
+        help="Diffusion time: a number of steps, or all times together.",
     ),
 ]
 Bandwidth = Annotated[
@@ -198,14 +198,17 @@ Neighbors = Annotated[
     Any,
     typer.Option(
         parser=words_or(
-            "auto", "all", number=int, fits=lambda n: n >= 2, kind="a whole number of at least 2"
+            "all", number=int, fits=lambda n: n >= 2, kind="a whole number of at least 2"
         ),
-        metavar="N|auto|all",
-        help="Nearest neighbours, or all pairs; auto is all up to 5000 points, and 15 beyond.",
+        metavar="N|all",
+        help="Nearest neighbours, or all pairs.",
     ),
 ]
 Metric = Annotated[Any, one_of(*METRICS, "precomputed", about="Of distances between rows")]
-Normalization = Annotated[Any, one_of(*SCALINGS, about="Of the affinities")]
+Normalization = Annotated[
+    Any,
+    one_of("auto", *SCALINGS, about="Of the affinities; auto is degree for graphs, else symmetric"),
+]
 
 
 def readable_bytes(size: float) -> str:

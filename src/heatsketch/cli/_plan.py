@@ -22,7 +22,7 @@ from heatsketch.cli._options import (
 
 __all__ = ["plan"]
 
-POWER = 8  # of a forecast, where the heat trace is to choose it
+PRODUCTS = 60  # of a forecast for all diffusion times; real data take 20 to 120
 
 
 def plan(
@@ -37,8 +37,8 @@ def plan(
     ],
     *,
     components: Components = 64,
-    power: Power = "auto",
-    neighbors: Neighbors = "auto",
+    power: Power = "all",
+    neighbors: Neighbors = 15,
     dtype: Annotated[Any, one_of("float32", "float64", about="Of the numbers")] = "float32",
     workers: Annotated[
         int, typer.Option(min=0, help="Machines of a cluster; 0 is this machine, without one.")
@@ -59,8 +59,8 @@ def plan(
         n_points=n,
         n_features=d,
         n_components=components,
-        power=POWER if power == "auto" else int(power),
-        n_neighbors=15 if neighbors == "auto" else neighbors,
+        power=PRODUCTS if power == "all" else int(power),
+        n_neighbors=neighbors,
         itemsize=4 if dtype == "float32" else 8,
         n_workers=workers,
         n_threads=threads,

@@ -12,11 +12,10 @@ from heatsketch.bandwidth import EpsilonEstimate
 from heatsketch.confidence import DistanceEstimate
 from heatsketch.distances import bilipschitz_constant
 from heatsketch.drift import Drift
-from heatsketch.estimators import DIRECTIONS_PER_COLUMN, HeatSketch
+from heatsketch.estimators import DIRECTIONS_PER_COMPONENT, HeatSketch
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.heat_trace import HeatTrace
 from heatsketch.plot._axes import BLUE, DASHES, GRAY, MARKS, OKABE_ITO, ORANGE, new_axes
-from heatsketch.sketch import diffuse
 
 __all__ = ["distances", "distortion", "drift", "epsilon", "heat_trace"]
 
@@ -31,7 +30,7 @@ def heat_trace(found: HeatTrace | HeatSketch, *, ax: Any = None) -> Any:
     Parameters
     ----------
     found : HeatTrace, or HeatSketch
-        A model that chose its power itself, or what :func:`heat_trace` found. The band is two
+        A model with ``power="all"``, or what :func:`heat_trace` found. The band is two
         standard errors to either side.
     ax : matplotlib Axes, optional
 
@@ -44,10 +43,10 @@ def heat_trace(found: HeatTrace | HeatSketch, *, ax: Any = None) -> Any:
     >>> from heatsketch import HeatSketch, plot
     >>> from sklearn.datasets import load_digits
     >>> model = HeatSketch(n_neighbors=15).fit(load_digits().data)
-    >>> plot.heat_trace(model).get_title() == f"p = {model.power_} was chosen"
+    >>> plot.heat_trace(model).get_title() == f"the sum starts at p = {model.power_}"
     True
     """
-    curve = _part(found, HeatTrace, "heat_trace_", 'power="auto"')
+    curve = _part(found, HeatTrace, "heat_trace_", 'power="all"')
     ax = new_axes(ax)
     band = 2 * curve.error
     lowest = curve.trace.min() / 10  # a band that reaches zero has no end on this scale
@@ -57,10 +56,10 @@ def heat_trace(found: HeatTrace | HeatSketch, *, ax: Any = None) -> Any:
     ax.plot(curve.powers, curve.directions, "s--", color=ORANGE, ms=4, label="directions")
     if isinstance(found, HeatSketch):
         n_columns = found.embedding_.shape[1]
-        text = f"directions that {n_columns} columns may hold"
-        ax.axhline(DIRECTIONS_PER_COLUMN * n_columns, color=GRAY, ls=":", label=text)
+        text = f"directions that {n_columns} components may hold"
+        ax.axhline(DIRECTIONS_PER_COMPONENT * n_columns, color=GRAY, ls=":", label=text)
         ax.axvline(found.power_, color="black", lw=1)
-        ax.set_title(f"p = {found.power_} was chosen")
+        ax.set_title(f"the sum starts at p = {found.power_}")
     ax.set(yscale="log", xlabel="power p", ylabel="size of the heat kernel")
     ax.xaxis.get_major_locator().set_params(integer=True)
     _plain_numbers(ax.yaxis)
@@ -309,7 +308,7 @@ def _exact(model: HeatSketch, pairs: np.ndarray) -> np.ndarray:
     points, places = np.unique(np.argsort(model.order_)[pairs], return_inverse=True)
     units = np.zeros((A.shape[0], len(points)), A.dtype)
     units[points, np.arange(len(points))] = 1
-    columns = diffuse(A, units, power=model.power_)  # which are rows, since A is symmetric
+    columns = model._diffused(A, units)  # which are rows, since A is symmetric
     if model.stationary == "keep":
         columns = columns + A.stationary_part(A.stationary_coefficients(units))
     if model.weighting == "random_walk":

@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from heatsketch.bandwidth import EpsilonEstimate, estimate_epsilon
-from heatsketch.estimators import DIRECTIONS_PER_COLUMN, HeatSketch
+from heatsketch.estimators import DIRECTIONS_PER_COMPONENT, HeatSketch
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.heat_trace import trace_of_block
 
@@ -35,7 +35,7 @@ CITATION = """\
 
 
 def trace(
-    model: HeatSketch, powers: list[float], sketches: list[np.ndarray]
+    model: HeatSketch, powers: list[Any], sketches: list[np.ndarray]
 ) -> dict[str, Any] | None:
     """Return the heat trace: what the power was read from, and what the sketches show beside it."""
     k = model.n_components
@@ -43,7 +43,8 @@ def trace(
         return None  # which one column does not tell
     seen = {}
     if model.stationary == "drop" and model.weighting == "symmetric":
-        for power, Y in zip(powers, sketches, strict=True):
+        single = ((p, Y) for p, Y in zip(powers, sketches, strict=True) if p != "all")
+        for power, Y in single:
             size, error, directions = trace_of_block(Y)  # of a block divided by the root of k
             seen[power] = (k * size, k * error, directions)
     own = getattr(model, "heat_trace_", None)
@@ -60,7 +61,7 @@ def trace(
         "low": _plain(np.maximum(trace - 2 * error, trace / 10)),
         "high": _plain(trace + 2 * error),
         "directions": _plain(directions),
-        "allowed": DIRECTIONS_PER_COLUMN * k,
+        "allowed": DIRECTIONS_PER_COMPONENT * k,
         "chosen": own is not None,
     }
 
@@ -116,10 +117,10 @@ def piece_of_each(model: HeatSketch) -> np.ndarray | None:
 
 
 def parameters(model: HeatSketch) -> list[tuple[str, str]]:
-    """Return the parameters, with what was made of those that say "auto"."""
+    """Return the parameters, with what was chosen where they leave it open."""
     found = {name: _word(value) for name, value in model.get_params(deep=False).items()}
-    if model.power == "auto":
-        found["power"] = f"{model.power_} (auto)"
+    if model.power == "all":
+        found["power"] = f"all, from {model.power_} on"
     if model.epsilon == "auto":
         found["epsilon"] = f"{model.epsilon_:.4g} (auto)"
     if model.random_state != model.seed_:

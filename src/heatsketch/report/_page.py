@@ -25,7 +25,7 @@ from heatsketch.report._packing import (
     rounded_rows,
     steps_of_plane,
 )
-from heatsketch.report._pictures import aligned, plane_of, sketches, times
+from heatsketch.report._pictures import aligned, own_time, plane_of, sketches, times
 from heatsketch.row_names import FIRST_OF_TEXT
 
 __all__ = ["write_report"]
@@ -145,7 +145,7 @@ def _finite(factors: tuple[float, float]) -> list[float | None]:
 def _parts(
     model: HeatSketch,
     found: list[np.ndarray],
-    given: list[float],
+    given: list[Any],
     columns: list[Column],
     names: list[str] | None,
     done: Any,
@@ -154,7 +154,7 @@ def _parts(
     pieces = piece_of_each(model)
     if pieces is not None:
         columns = [*columns, *color_columns({"piece of the graph": pieces + 1}, len(pieces))]
-    start = given.index(model.power_)
+    start = given.index(own_time(model))
     rows = _rows(len(model.embedding_), model.n_components, len(given), len(columns))
     planes = [plane_of(Y[rows.drawn]) for Y in found]
     blocks = {}

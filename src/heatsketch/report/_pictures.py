@@ -30,8 +30,8 @@ class Plane(NamedTuple):
     share: float
 
 
-def times(model: HeatSketch, powers: Iterable[int] | None) -> list[float]:
-    """Return diffusion times in order, the model's own among them."""
+def times(model: HeatSketch, powers: Iterable[int] | None) -> list[Any]:
+    """Return diffusion times in order, the model's own among them, "all" as the last."""
     if powers is None:
         powers = [2**i for i in range(12) if 2**i <= max(LARGEST_TIME, 2 * model.power_)]
     powers = list(powers)
@@ -40,16 +40,24 @@ def times(model: HeatSketch, powers: Iterable[int] | None) -> list[float]:
             raise HeatSketchError(
                 f"powers={powers!r} must be whole numbers of at least 1; use [1, 4, 16, 64]."
             )
-    return sorted({*(int(power) for power in powers), model.power_})
+    single = {int(power) for power in powers}
+    if model.power == "all":
+        return [*sorted(single), "all"]
+    return sorted({*single, model.power_})
 
 
-def sketches(model: HeatSketch, powers: list[float]) -> list[np.ndarray]:
+def own_time(model: HeatSketch) -> Any:
+    """Return the diffusion time of the model's own embedding."""
+    return "all" if model.power == "all" else model.power_
+
+
+def sketches(model: HeatSketch, powers: list[Any]) -> list[np.ndarray]:
     """Return the sketch at each time, from one pass; the model's own as it is."""
-    others = [int(power) for power in powers if power != model.power_]
-    found: dict[float, np.ndarray] = {}
+    found: dict[Any, np.ndarray] = {own_time(model): model.embedding_}
+    others = [power for power in powers if power not in found]
     if others:
         found.update(zip(others, model.path(others), strict=True))
-    return [model.embedding_ if power == model.power_ else found[power] for power in powers]
+    return [found[power] for power in powers]
 
 
 def plane_of(Y: np.ndarray) -> Plane:

@@ -26,11 +26,11 @@ async function setTime(time) {
   state.time = time;
   const power = facts.powers[time];
   byId("time").value = time;
-  byId("time").setAttribute("aria-valuetext", `p = ${power}`);
-  byId("shown").textContent = `p = ${power}`;
+  byId("time").setAttribute("aria-valuetext", named(power));
+  byId("shown").textContent = named(power);
   const share = (100 * facts.shares[time]).toFixed(facts.shares[time] < 0.1 ? 1 : 0);
   byId("plane").textContent =
-    `The plane in which the sketch of ${facts.n_components} columns extends most at p = ${power}: ` +
+    `The plane in which the sketch of ${facts.n_components} components extends most, ${named(power)}: ` +
     `it shows ${share} % of the variance, and is ${short(Number(facts.sides[time].toPrecision(2)))} wide.`;
   drawTrace();
   const asked = ++state.asked;
@@ -170,9 +170,13 @@ async function answer() {
   say("estimate", found.distance, digits);
   say("low", low * found.distance, digits);
   say("high", high === null ? Infinity : high * found.distance, digits);
-  byId("at").textContent = `p = ${facts.powers[time]}`;
+  byId("at").textContent = named(facts.powers[time]);
   byId("answer").dataset.time = time;
   drawOverTime(pair);
+}
+
+function named(power) {
+  return power === "all" ? "all times" : `p = ${power}`;
 }
 
 function say(id, value, digits) {
@@ -181,16 +185,17 @@ function say(id, value, digits) {
 }
 
 async function drawOverTime(pair) {
-  const found = await Promise.all(facts.powers.map((_, time) => estimateAt(time)));
+  const single = facts.powers.filter((power) => power !== "all");
+  const found = await Promise.all(single.map((_, time) => estimateAt(time)));
   if (state.pair !== pair) return;
   const y = found.map(({ distance }) => distance);
   const [low, high] = facts.factors;
   const part = {
-    kind: "dots", style: "cold", x: facts.powers, y, now: state.time,
+    kind: "dots", style: "cold", x: single, y, now: state.time,
     low: y.map((distance) => low * distance),
     high: y.map((distance) => (high === null ? null : high * distance)).filter((end) => end !== null),
   };
-  const options = { xName: "diffusion time p", yName: "distance", xLog: true, yLog: y.every((d) => d > 0), xTicks: facts.powers };
+  const options = { xName: "diffusion time p", yName: "distance", xLog: true, yLog: y.every((d) => d > 0), xTicks: single };
   chart(byId("over-time").querySelector(".chart"), [part], options);
 }
 
@@ -204,7 +209,7 @@ function drawTrace() {
     { kind: "curve", style: "cold", x: powers, y: trace, name: "heat trace, ± 2 standard errors" },
     { kind: "curve", style: "warm dashed", x: powers, y: directions, name: "directions" },
     { kind: "across", style: "plain dotted", y: [allowed], name: `directions for ${facts.n_components} columns` },
-    { kind: "down", style: "plain", x: [facts.power], name: `p = ${facts.power}, ${chosen ? "chosen" : "given"}` },
+    { kind: "down", style: "plain", x: [facts.power], name: `p = ${facts.power}, ${chosen ? "where the sum starts" : "given"}` },
   ];
   const now = facts.powers[state.time];
   const largest = powers[powers.length - 1];
@@ -261,12 +266,12 @@ function writeWords() {
   byId("trace-words").textContent = !facts.trace
     ? "This sketch does not tell how much of the heat kernel is left."
     : facts.trace.chosen
-    ? `Heat flows until the kernel extends in few enough directions for the sketch: p = ${facts.power}.`
+    ? `The sum over all diffusion times starts where the heat kernel extends in few enough directions for the sketch: p = ${facts.power}.`
     : `What is left of the heat kernel as heat flows; p = ${facts.power} was given.`;
   const one = facts.n_pieces === 1;
   byId("pieces-words").textContent = one
-    ? "The graph is in one piece: heat reaches every point from every other."
-    : `The graph falls into ${count(facts.n_pieces)} pieces, between which no heat flows.`;
+    ? "The graph is connected."
+    : `The graph has ${count(facts.n_pieces)} connected components; distances between them mean no more than "far".`;
   for (const size of facts.piece_sizes) {
     const bar = document.createElement("span");
     bar.style.flex = String(size);

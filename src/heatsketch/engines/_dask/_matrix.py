@@ -23,9 +23,9 @@ from heatsketch.engines._dask._cluster import (
     lazy_array,
     within_threads,
 )
+from heatsketch.engines._dask._components import label_components
 from heatsketch.engines._dask._halo import Halo, Halos, read_matrix, with_halo
 from heatsketch.engines._dask._operator import heat_operator_of
-from heatsketch.engines._dask._pieces import count_pieces
 from heatsketch.row_blocks import RowBlocks
 from heatsketch.row_chunks import multiply_vector, scaled_values
 
@@ -154,9 +154,9 @@ class BlockMatrix(RowBlocks):
         """Return the heat operator with these weights."""
         return heat_operator_of(self, s, stationary)
 
-    def count_pieces(self, eps: float) -> int:
-        """Count pieces of each block, then join those that links across blocks join."""
-        return count_pieces(self, eps)
+    def label_components(self, eps: float) -> tuple[int, da.Array]:
+        """Label components of each block, then join those that links across blocks join."""
+        return label_components(self, eps)
 
     def _another(self, name: str, tasks: dict, inputs: list[Any]) -> BlockMatrix:
         graph = graph_of(name, tasks, inputs)
