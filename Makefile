@@ -73,6 +73,7 @@ chaos: ## kill workers and drivers of clusters by the dozen, in hours, and write
 
 grid: ## the bits of one machine, on clusters of 1, 2 and 4 workers in 1 to 16 blocks
 	python benchmarks/cluster_grid.py
+	HEATSKETCH_GRID=1 python -m pytest tests/test_dask_engine.py -k all_times
 
 reproduce: ## run the paper's experiments in full, and write docs/reproduction.md
 	heatsketch reproduce --out docs

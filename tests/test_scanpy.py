@@ -217,7 +217,7 @@ def test_pseudotime_of_blood_puts_the_kind_of_the_root_first(blood, n_neighbors)
     roots = list(middle_cells(adata))
     theirs = np.mean([roc_auc_score(others, dpt(adata, root)) for root, others in roots])
     for seed in SEEDS:
-        model = HeatSketch(256, metric="precomputed", random_state=seed)
+        model = HeatSketch(128, metric="precomputed", random_state=seed)
         model.set_params(weighting="random_walk")
         Y = model.fit(adata.obsp["distances"], row_ids=names(adata)).embedding_
         times = [np.linalg.norm(Y - Y[root], axis=1) for root, _ in roots]

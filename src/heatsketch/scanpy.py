@@ -117,7 +117,7 @@ def heat_pseudotime(
     adata: Any,
     root: Any = None,
     *,
-    n_comps: int = 256,
+    n_comps: int = 128,
     neighbors_key: str | None = None,
     use_rep: str | None = None,
     key_added: str = "heat_pseudotime",
@@ -139,7 +139,7 @@ def heat_pseudotime(
         Across connected components of its graph pseudotime means no more than 'far'.
     root : str or int, optional
         Name or position of the cell to start from; ``uns["iroot"]`` if left out.
-    n_comps : int, default=256
+    n_comps : int, default=128
         Columns of the sketch. The error of a pseudotime is about ``1 / sqrt(2 n_comps)`` of it.
     neighbors_key, use_rep, rng, copy :
         As for :func:`heatsketch`.
