@@ -528,6 +528,9 @@ points, curves, texts and graphs. `benchmarks/usefulness.py` wrote this page; th
 - **Logistic regression on graphs with rows of very different length** (Debian dependencies): a few
   rows in slowly mixing corners of the graph are 50 times longer than the root mean square. Rows of
   length one (`sklearn.preprocessing.Normalizer`), which RandomProjection has by default, help.
+- **Link prediction by distance where degrees are uneven**: links join hubs, and with the symmetric
+  weighting rows of hubs are long, so hubs are far from each other. Rows of length one are better.
+  RandomProjection, which keeps degrees, is better still on the degree-corrected block model.
 """
 
 

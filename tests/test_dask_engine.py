@@ -73,7 +73,7 @@ GRID = [
     (1, "float64", {"power": 1, "random_matrix": "rademacher"}),
     (1, "float32", {"power": 8, **NARROW}),
     (3, "float32", {"power": 64}),
-    (3, "float64", {"power": "all", "weighting": "random_walk"}),
+    (3, "float64", {"power": 3, "weighting": "random_walk", "stationary": "keep"}),
     (7, "float32", {"power": 8}),
     (7, "float64", {"power": 1, **NARROW}),
 ]

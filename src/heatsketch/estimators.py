@@ -145,8 +145,9 @@ class HeatSketch(HeatEmbedding):
         Number of connected components of the graph.
     component_labels_ : array of int of shape (n_samples,)
         Connected component of each row of ``heat_operator_``, if there are several.
-    component_offsets_ : array of shape (n_connected_components_, n_components)
-        What is added to the rows of each, if there are several and the power was "all".
+    component_offsets_ : array of shape (c, n_components)
+        What is added to the rows of each of ``c`` connected components, if there are several and
+        the power was "all".
     neighbors_ : Neighbors
         The training points, and who is near them; not for precomputed affinities.
     order_ : array of shape (n_samples,)
