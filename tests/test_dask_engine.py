@@ -311,7 +311,7 @@ def test_a_fit_that_is_made_again_asks_nothing_again(client, tmp_path, power, n_
     X, asked = manifold(n_points), []
     for _ in range(2):
         engine = DaskEngine(client, storage=tmp_path, rows_per_block=n_points // 2)
-        HeatSketch(4, n_neighbors=10, power=power, engine=engine).fit(X)
+        HeatSketch(16, n_neighbors=10, power=power, engine=engine).fit(X)
         lines = (tmp_path / "journal.jsonl").read_text().splitlines()
         asked.append([line for line in lines if '"answer"' in line])
     assert len(asked[0]) > 10
