@@ -4,6 +4,7 @@
 
     python examples/parameters.py
     python examples/parameters.py --first-powers  # the tables on the first power in docs/method.md
+    python examples/parameters.py --self-loops  # the table on self-loops there
 """
 
 import sys
@@ -20,8 +21,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
-from heatsketch import HeatSketch, gaussian_block, sketch_all_times
+from heatsketch import (
+    HeatSketch,
+    degree_scaling,
+    gaussian_block,
+    heat_operator,
+    sketch_all_times,
+)
 from heatsketch.exceptions import DisconnectedGraphWarning
+from heatsketch.graph import label_components
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 BLUE, ORANGE, GREEN, GRAY = "#0072B2", "#D55E00", "#009E73", "0.5"
@@ -270,6 +278,20 @@ def first_powers():
         print(f"first power {power}: {scores[0]:.3f}, ten neighbours {scores[1]:.3f}")
 
 
+def self_loops():
+    """Print how the weight of self-loops acts on a graph, the sum starting at power 16."""
+    graph, group = block_model()
+    G = gaussian_block(graph.shape[0], 64, seed=0)
+    for weight in (0, 0.1, 1, 3):
+        K = sparse.csr_array(graph + weight * sparse.eye_array(graph.shape[0]))
+        A = heat_operator(K, degree_scaling(K))
+        _, labels = label_components(K)
+        Y = sketch_all_times(A, G, first_power=16, labels=labels)
+        Y /= np.sqrt(np.mean(np.sum(Y**2, axis=1)))
+        score = accuracy(LogisticRegression(max_iter=1000), Y, group, known=0.1)
+        print(f"self-loops of {weight}: {score:.3f}")
+
+
 def two_panels():
     """Return a figure with two axes."""
     return plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained")
@@ -292,4 +314,9 @@ def main():
 
 
 if __name__ == "__main__":
-    first_powers() if "--first-powers" in sys.argv else main()
+    if "--first-powers" in sys.argv:
+        first_powers()
+    elif "--self-loops" in sys.argv:
+        self_loops()
+    else:
+        main()
