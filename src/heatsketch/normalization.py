@@ -120,10 +120,7 @@ def degree_scaling(K: Any) -> Scaling:
     array([[0.66666667, 0.33333333],
            [0.33333333, 0.66666667]])
     """
-    _refuse_strange(K)
-    ones = ones_for(K)
-    sums = multiply_vector(K, ones)
-    _check_sums(sums, sums, n_iter=1)
+    ones, _ = _row_sums(K)
     return Scaling(None, ones, n_iter=1, residual=np.nan)
 
 
@@ -152,10 +149,7 @@ def symmetric_scaling(K: Any) -> Scaling:
     >>> bool(np.allclose(A @ stationary, stationary))
     True
     """
-    _refuse_strange(K)
-    ones = ones_for(K)
-    sums = multiply_vector(K, ones)
-    _check_sums(sums, sums, n_iter=1)
+    ones, sums = _row_sums(K)
     return Scaling(ones, sums, n_iter=1, residual=np.nan)
 
 
@@ -220,6 +214,15 @@ SCALINGS = {
     "symmetric": symmetric_scaling,
     "bistochastic": bistochastic_scaling,
 }
+
+
+def _row_sums(K: Any) -> tuple[Any, Any]:
+    """Return :math:`d_0 = 1` and :math:`d_1 = K 1`, after a check of the latter."""
+    _refuse_strange(K)
+    ones = ones_for(K)
+    sums = multiply_vector(K, ones)
+    _check_sums(sums, sums, n_iter=1)
+    return ones, sums
 
 
 def _refuse_strange(K: Any) -> None:
