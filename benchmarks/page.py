@@ -47,7 +47,7 @@ that it loads; the predictions are those of `estimate_resources`.
     yield f"""## A million points against a graph alone
 
 The whole of `HeatSketch(32, n_neighbors=15).fit` on 1e6 points with 32 features took
-**{million["fit_transform / pynndescent graph"]:.2f}** of the time in which pynndescent, warm, finds
+**{million["fit at power 8 / pynndescent graph"]:.2f}** of the time in which pynndescent, warm, finds
 its graph of 15 neighbours (control {million["control: pynndescent / pynndescent"]:.2f}). All that
 follows our graph took {million["after the graph / graph"]:.2f} of the time of the graph. On every
 tenth of these points, where the exact graph is affordable, distances from our graph and the same

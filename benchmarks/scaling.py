@@ -1,4 +1,7 @@
-"""Time and memory from 1e5 to 1e7 points, each size in a process of its own; and their picture."""
+"""Time and memory of ``HeatSketch().fit(X)`` from 1e5 to 1e7 points; and their picture.
+
+Each size has a process of its own.
+"""
 
 import argparse
 import json
@@ -13,15 +16,15 @@ from timing import RESULTS, memory, read, write
 from heatsketch import HeatSketch, estimate_resources
 
 SIZES = 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000
-N_FEATURES, N_COMPONENTS, N_NEIGHBORS = 16, 32, 15
+N_FEATURES = 16
 
 
 def run_one(n_points):
     before = memory("VmRSS")  # what a first fit loads and compiles is its own
-    HeatSketch(N_COMPONENTS, n_neighbors=N_NEIGHBORS).fit(manifold(60_000, N_FEATURES))  # compile
+    HeatSketch().fit(manifold(60_000, N_FEATURES))  # compile
     X = manifold(n_points, N_FEATURES)
     start = perf_counter()
-    model = HeatSketch(N_COMPONENTS, n_neighbors=N_NEIGHBORS).fit(X)
+    model = HeatSketch().fit(X)
     took = perf_counter() - start
     assert np.isfinite(model.embedding_).all()
     print(json.dumps({
@@ -30,6 +33,7 @@ def run_one(n_points):
         "microseconds a point": round(1e6 * took / n_points, 1),
         "process GiB": round(memory("VmHWM") / 2**30, 2),
         "fit GiB": round((memory("VmHWM") - before - X.nbytes) / 2**30, 3),
+        "products": model.n_products_,
         "probes": model.neighbors_.lists.probes.shape[1],
     }))  # fmt: skip
 
@@ -71,9 +75,7 @@ def main():
             call = [sys.executable, __file__, "--points", str(n_points)]
             done = subprocess.run(call, check=True, capture_output=True, text=True)
             row = json.loads(done.stdout.splitlines()[-1])
-            wanted = estimate_resources(
-                n_points, N_FEATURES, n_components=N_COMPONENTS, n_neighbors=N_NEIGHBORS
-            )
+            wanted = estimate_resources(n_points, N_FEATURES)
             row["predicted GiB"] = round(wanted.bytes / 2**30, 3)
             row["predicted seconds"] = round(wanted.seconds, 1)
             print(row, flush=True)

@@ -54,14 +54,25 @@ def test_directions_are_the_error_of_the_sketched_kernel(power, seed):
     assert abs(np.mean(errors) - (directions + 1) / k) < 4 * spread
 
 
-@pytest.mark.parametrize("few", [4, 10])
-def test_the_power_is_the_first_with_few_directions(few):
-    A, G = operator(9), gaussian_block(80, 16, seed=0)
-    before, curve = diffuse_until(A, G, lambda directions: directions[-1] <= few, largest=500)
+@pytest.mark.parametrize("few", [4, 10, 30])
+@pytest.mark.parametrize("data", ["line", "digits"])
+def test_the_power_is_the_first_with_few_directions(data, few):
+    A = (
+        operator(9)
+        if data == "line"
+        else HeatSketch(power=1).fit(load_digits().data).heat_operator_
+    )
+    G = gaussian_block(A.shape[0], 64, seed=0, dtype=A.dtype)
+    options = {"enough": lambda directions: directions[-1] <= few, "largest": 500}
+    before, curve = diffuse_until(A, G, **options)
     full = heat_trace(A, G, largest=len(curve.powers))
     assert len(curve.powers) == 1 + np.flatnonzero(full.directions <= few)[0]
     np.testing.assert_array_equal(curve.trace, full.trace)
-    assert before.shape == G.shape
+    # The same with fewer counts.
+    skipped, some = diffuse_until(A, G, few=few, **options)
+    np.testing.assert_array_equal(skipped, before)
+    np.testing.assert_array_equal(some.directions, full.directions[some.powers - 1])
+    assert len(some.powers) <= len(curve.powers) / 2 + 4
 
 
 def test_the_largest_power_ends_it_in_any_case():
@@ -84,7 +95,7 @@ def test_the_sum_starts_where_the_sketch_resolves_it(k, options, dtype):
     falls = heat_trace(A, block, largest=model.power_).directions
     ratios = falls[1:] / falls[:-1]
     assert ratios[-1] >= 1 - FALL - 0.01
-    assert (ratios[len(directions) - 1 : -1] < 1 - FALL + 0.01).all()
+    assert (ratios[model.heat_trace_.powers[-1] - 1 : -1] < 1 - FALL + 0.01).all()
 
 
 def test_more_columns_want_a_smaller_power():

@@ -465,7 +465,10 @@ class HeatSketch(HeatEmbedding):
         if is_known:
             block = diffuse(A, G, power=min(self._resolved_power, self.power_) - 1)
         else:
-            block, self.heat_trace_ = diffuse_until(A, G, self._is_resolved, largest=LARGEST_POWER)
+            few = DIRECTIONS_PER_COMPONENT * self.n_components
+            block, self.heat_trace_ = diffuse_until(
+                A, G, lambda directions: directions[-1] <= few, few=few, largest=LARGEST_POWER
+            )
         del G
         found = resolvent(A, block, components=components)
         if is_known:
@@ -476,9 +479,6 @@ class HeatSketch(HeatEmbedding):
             self.power_ = self._resolved_power + len(curve.powers) - 1
         self.n_products_ = self.power_ + found.n_products
         return without_stationary(A, before_last, components, out=before_last)
-
-    def _is_resolved(self, directions: list[float]) -> bool:
-        return directions[-1] <= DIRECTIONS_PER_COMPONENT * self.n_components
 
     @property
     def _resolved_power(self) -> int:
