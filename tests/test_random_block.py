@@ -1,5 +1,6 @@
 """The random stream: frozen, addressed, fast, and random."""
 
+import itertools
 import json
 import time
 from pathlib import Path
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 from registry import SEEDS
 from scipy import stats
 
-from heatsketch import gaussian_block, rademacher_block
+from heatsketch import HeatSketch, estimate_epsilon, gaussian_block, rademacher_block
+from heatsketch.bandwidth import sampled_squares
 from heatsketch.exceptions import DtypeError, HeatSketchError
-from heatsketch.random_block import STREAM_VERSION, Kind, random_words
+from heatsketch.random_block import STREAM_VERSION, Kind, gaussians_apart, random_words
 
 VECTORS = json.loads(Path(__file__).with_name("stream_vectors.json").read_text())
 BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
@@ -46,7 +48,7 @@ def test_the_stream_is_frozen(vector):
         found = [
             f"{word:016x}"
             for row in rows
-            for kind in Kind
+            for kind in (Kind.GAUSSIAN, Kind.RADEMACHER)
             for tile in (0, 1)
             for word in random_words(row, tile, kind=kind, seed=seed)
         ]
@@ -94,6 +96,23 @@ def test_entries_depend_on_nothing_but_seed_row_and_column(kind, dtype, data, se
         for part in (rows[:cut], rows[cut:])
     ]
     np.testing.assert_array_equal(np.block(parts), whole)
+
+
+def test_what_chooses_the_operator_is_not_in_a_random_matrix():
+    """Else the law of distances, which is that of ``G`` for a given ``A``, would not hold."""
+    n, k = 5000, 64
+    rows = {kind: gaussians_apart(kind, n, k) for kind in Kind if kind != Kind.RADEMACHER}
+    rows["seed 1"] = gaussian_block(n, k, seed=1)
+    np.testing.assert_array_equal(rows[Kind.GAUSSIAN], gaussian_block(n, k, seed=0))
+    for one, other in itertools.combinations(rows.values(), 2):
+        assert abs(np.corrcoef(one.T, other.T)[:k, k:]).max() < 6 / np.sqrt(n)
+
+
+def test_the_sample_for_a_bandwidth_is_not_drawn_by_the_random_matrix():
+    X = np.random.default_rng(0).standard_normal((3000, 2))
+    by_matrix = sampled_squares(X, metric="euclidean", lots=gaussian_block(3000, 1, seed=0)[:, 0])
+    chosen = HeatSketch(1, power=1, epsilon="auto", random_state=0).fit(X).epsilon_
+    assert chosen != estimate_epsilon(by_matrix).epsilon
 
 
 @pytest.mark.parametrize("kind", BLOCKS)

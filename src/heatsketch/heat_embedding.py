@@ -51,7 +51,7 @@ from heatsketch.exceptions import HeatSketchError, TrainingDataError
 from heatsketch.graph import METRICS, label_components
 from heatsketch.heat_operator import HeatOperator, heat_operator, heat_rows
 from heatsketch.normalization import SCALINGS
-from heatsketch.random_block import gaussian_block
+from heatsketch.random_block import Kind, gaussians_apart
 from heatsketch.row_blocks import in_memory, is_lazy
 from heatsketch.saved_models import SaveMixin
 from heatsketch.validation import (
@@ -395,7 +395,8 @@ class HeatEmbedding(
         if self.epsilon == "auto":
             # A graph cut to near neighbours has lost the far ones, without which the kernel sum
             # levels off too early. The points are drawn by their ids: their order does not matter.
-            lots = gaussian_block(X.shape[0] if rows is None else rows, 1, seed=0)[:, 0]
+            ids = X.shape[0] if rows is None else rows
+            lots = gaussians_apart(Kind.SAMPLE, ids, 1)[:, 0]
             squares = sampled_squares(X, metric=self.metric, lots=lots)
             self.epsilon_estimate_ = estimate_epsilon(squares)
             self.epsilon_ = self.epsilon_estimate_.epsilon

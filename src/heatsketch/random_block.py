@@ -8,7 +8,8 @@ row ids share ``G``.
 The stream, version 1, never changes. The four 64-bit words at tile ``t`` of a row are
 Philox4x64-10 under the key ``(seed mod 2**64, seed div 2**64)`` at the counter
 ``(t, row, kind, 1)``, with kind 1 for Gaussians and 2 for signs: the words that
-``numpy.random.Philox`` promises.
+``numpy.random.Philox`` promises. Kinds 3 and 4 are Gaussians as well. They draw points and pairs
+from which ``A`` is chosen, which must not depend on ``G``.
 
 * A sign is one bit, 256 columns a tile: column ``c`` is bit ``c mod 64`` of word
   ``(c mod 256) div 64``, and a set bit means -1.
@@ -35,7 +36,14 @@ from heatsketch.threads import in_threads
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-__all__ = ["STREAM_VERSION", "Kind", "gaussian_block", "rademacher_block", "random_words"]
+__all__ = [
+    "STREAM_VERSION",
+    "Kind",
+    "gaussian_block",
+    "gaussians_apart",
+    "rademacher_block",
+    "random_words",
+]
 
 ROWS_AT_A_TIME = 16_384  # in a thread
 MOST_COLUMNS = 2**62  # which the compiled loops count
@@ -43,10 +51,12 @@ STREAM_VERSION = 1
 
 
 class Kind(IntEnum):
-    """What the words of a stream are made into."""
+    """What the words of a stream are for."""
 
-    GAUSSIAN = 1
-    RADEMACHER = 2
+    GAUSSIAN = 1  # the random matrix
+    RADEMACHER = 2  # the random matrix, of signs
+    SAMPLE = 3  # points whose distances tell a bandwidth
+    TRIAL = 4  # sketches that tell how many lists of neighbours to search
 
 
 def gaussian_block(
@@ -126,6 +136,21 @@ def rademacher_block(
     )
 
 
+def gaussians_apart(
+    kind: Kind, rows: int | ArrayLike, n_columns: int, *, dtype: DTypeLike = np.float64
+) -> NDArray:
+    """Return independent standard Gaussians that no random matrix of any seed contains.
+
+    Examples
+    --------
+    >>> from heatsketch import gaussian_block
+    >>> from heatsketch.random_block import Kind, gaussians_apart
+    >>> bool((gaussians_apart(Kind.SAMPLE, 9, 1) == gaussian_block(9, 1, seed=0)).any())
+    False
+    """
+    return _block(kind, rows, n_columns, first_column=0, seed=0, dtype=dtype)
+
+
 def random_words(row: int, tile: int, *, kind: Kind, seed: int) -> NDArray[np.uint64]:
     """Return the four raw words at one tile of one row, as ``numpy.random.Philox`` gives them.
 
@@ -146,7 +171,8 @@ def random_words(row: int, tile: int, *, kind: Kind, seed: int) -> NDArray[np.ui
 def _block(kind, rows, n_columns, *, first_column, seed, dtype):
     from heatsketch.compiled import stream  # numba is loaded when first needed
 
-    fill = {Kind.GAUSSIAN: stream.gaussian_entries, Kind.RADEMACHER: stream.rademacher_entries}
+    is_sign = kind == Kind.RADEMACHER
+    fill = stream.rademacher_entries if is_sign else stream.gaussian_entries
     rows, n_columns = _row_ids(rows), whole_number(n_columns, "n_columns", least=0)
     first_column = whole_number(first_column, "first_column", least=0)
     if np.dtype(dtype) not in (np.float32, np.float64):
@@ -162,7 +188,7 @@ def _block(kind, rows, n_columns, *, first_column, seed, dtype):
     address = np.array([kind, STREAM_VERSION], np.uint64)
     key = _key(seed)
     in_threads(
-        lambda some: fill[kind](out[some], rows[some], first_column, address, key),
+        lambda some: fill(out[some], rows[some], first_column, address, key),
         [slice(start, start + ROWS_AT_A_TIME) for start in range(0, len(rows), ROWS_AT_A_TIME)],
     )
     return out

@@ -14,7 +14,7 @@ from heatsketch.heat_operator import heat_operator
 from heatsketch.metrics import squared_distances_to
 from heatsketch.neighbor_lists import POINTS_PER_LIST, ListTree, NeighborLists
 from heatsketch.normalization import symmetric_scaling
-from heatsketch.random_block import gaussian_block
+from heatsketch.random_block import Kind, gaussians_apart
 from heatsketch.sketch import sketch
 
 __all__ = ["N_PARTS", "PART", "centers_of_parts", "choose_probes", "probes_for_parts"]
@@ -79,10 +79,9 @@ def _distances(lists: NeighborLists, n_neighbors: int) -> np.ndarray:
     K = gaussian_affinity(d2, epsilon=float(within.sum() / max(1, len(within))) or 1.0)
     A = heat_operator(K, symmetric_scaling(K))
     Y = np.empty((n_points, N_COMPONENTS), A.dtype)
-    Y[lists.order] = sketch(
-        A, gaussian_block(lists.order, N_COMPONENTS, seed=0, dtype=A.dtype), power=POWER
-    )
-    lots = np.argsort(gaussian_block(n_points, 2, seed=1), axis=0)
+    drawn = gaussians_apart(Kind.TRIAL, n_points, N_COMPONENTS + 2, dtype=A.dtype)
+    Y[lists.order] = sketch(A, drawn[lists.order, 2:], power=POWER)
+    lots = np.argsort(drawn[:, :2], axis=0)
     pairs = lots[np.arange(N_PAIRS) % n_points]
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     return np.linalg.norm(Y[pairs[:, 0]] - Y[pairs[:, 1]], axis=1)
