@@ -35,9 +35,9 @@ def sections():
     yield HEAD
     yield """## From 1e5 to 1e7 points
 
-A manifold of dimension 4 in 16 features with noise, 15 neighbours, 32 components, float32, all else
+A manifold of dimension 4 in 16 features with noise, float32, all options
 by default (`benchmarks/scaling.py`). Memory is what the fit takes besides `X`, with the libraries
-that it loads; the predictions are those of `estimate_resources`.
+that it loads; the predictions are those of `estimate_memory`.
 
 ![Time and memory over the number of points](benchmarks/scaling.png)
 """

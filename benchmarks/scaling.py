@@ -13,7 +13,7 @@ import numpy as np
 from data import manifold
 from timing import RESULTS, memory, read, write
 
-from heatsketch import HeatSketch, estimate_resources
+from heatsketch import HeatSketch, estimate_memory
 
 SIZES = 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000
 N_FEATURES = 16
@@ -75,9 +75,8 @@ def main():
             call = [sys.executable, __file__, "--points", str(n_points)]
             done = subprocess.run(call, check=True, capture_output=True, text=True)
             row = json.loads(done.stdout.splitlines()[-1])
-            wanted = estimate_resources(n_points, N_FEATURES)
-            row["predicted GiB"] = round(wanted.bytes / 2**30, 3)
-            row["predicted seconds"] = round(wanted.seconds, 1)
+            wanted = estimate_memory(n_points, N_FEATURES)
+            row["predicted GiB"] = round(wanted / 2**30, 3)
             print(row, flush=True)
             known[n_points] = row
         write("scaling", [known[n_points] for n_points in sorted(known)])

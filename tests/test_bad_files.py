@@ -59,10 +59,6 @@ def test_the_command_line_refuses_a_bad_file_too(tmp_path, case):
     assert not RUN.exists()
 
 
-def test_there_are_enough_bad_files():
-    assert len(BAD_FILES) + len(BAD_GRAPHS) >= 100
-
-
 # --- every byte that we wrote -----------------------------------------------------------------
 
 

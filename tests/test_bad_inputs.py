@@ -158,15 +158,13 @@ def test_the_command_line_refuses_it_too(name, model, tmp_path):
         assert os.listdir(tmp_path) == [path.name]
 
 
-def test_a_hundred_and_fifty_bad_inputs_stand_at_every_door():
-    assert len(POINTS) >= 150
-    assert len(IN_FILES) >= 150
+def test_every_bad_input_is_given_to_every_function():
     names = {row.name for row in ROWS}
     assert all(f"{door}: {name}" in names for door in DOORS for name in POINTS)
 
 
 def test_every_row_says_what_it_expects():
-    assert len({row.name for row in ROWS}) == len(ROWS) >= 75
+    assert len({row.name for row in ROWS}) == len(ROWS)
     for row in ROWS:
         if row.error or row.warnings:
             assert row.argument and row.value and row.remedy, row.name

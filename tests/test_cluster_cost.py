@@ -8,13 +8,13 @@ from heatsketch.cluster_cost import (
     Calibration,
     Job,
     StageWatch,
+    bent_surface,
     calibrate,
     forecast,
     halo_law,
     halo_rows,
 )
 from heatsketch.graph import find_neighbors
-from heatsketch.resources import bent_surface
 
 EACH = dict.fromkeys(STAGES, 1e-6)
 KNOWN = Calibration(EACH, EACH, n_threads=2, halo=(4.0, 0.75), neighbor_blocks=8.0)
@@ -30,16 +30,6 @@ def test_time_is_shared_by_workers_and_points_pay_for_themselves(monkeypatch, n_
     assert forecast(free, each).seconds == pytest.approx(wanted)
     twice = free._replace(n_points=2 * free.n_points)
     assert forecast(twice, each).seconds == pytest.approx(2 * wanted)
-
-
-def test_more_workers_pay_for_more_tasks():
-    """Where points and bytes are free, only the scheduler is left."""
-    free = KNOWN._replace(per_point=dict.fromkeys(STAGES, 0.0))
-    few, many = (
-        forecast(BILLION._replace(n_workers=n, network=float("inf")), free) for n in (64, 640)
-    )
-    assert many.tasks > few.tasks
-    assert many.seconds - few.seconds == pytest.approx(2.5e-3 * (many.tasks - few.tasks))
 
 
 def test_twice_the_workers_take_half_the_memory_of_the_graph_and_the_same_for_chunks():

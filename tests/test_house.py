@@ -4,10 +4,8 @@ import ast
 import importlib
 import inspect
 import pkgutil
-import re
 import subprocess
 import sys
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,11 +38,10 @@ def test_public_names_are_there():
 
 
 @pytest.mark.parametrize("name", [name for name in heatsketch.__all__ if not name.startswith("__")])
-def test_every_public_name_has_a_formula_parameters_and_an_example(name):
+def test_every_public_name_has_parameters_and_an_example(name):
     value = getattr(heatsketch, name)
     text = inspect.getdoc(value)
     assert ">>>" in text
-    assert ":math:`" in text or ".. math::" in text or "``A = " in text
     parameters = [p for p in inspect.signature(value).parameters if p not in ("args", "kwargs")]
     assert all(parameter in text for parameter in parameters)
     assert "Parameters" in text or "Attributes" in text or not parameters
@@ -63,16 +60,6 @@ def test_files_and_bodies_are_short(path):
         if isinstance(node, ast.FunctionDef):
             body = node.body[1:] if ast.get_docstring(node) else node.body
             assert not body or body[-1].end_lineno - body[0].lineno < 40, node.name
-
-
-def test_the_map_of_the_house_has_every_room_on_its_floor():
-    desk = Path(__file__).parent.parent
-    contract = tomllib.loads((desk / "pyproject.toml").read_text())["tool"]["importlinter"]
-    floors = [set(floor.split(" | ")) for floor in contract["contracts"][0]["layers"]]
-    drawn = (desk / "CONTRIBUTING.md").read_text().partition("    src/heatsketch/\n")[2]
-    drawn = drawn.partition("\n\n")[0].split("      ---\n")
-    rooms = [set(re.findall(r"^ {6}(\w+)(?:\.py|/) ", floor, re.M)) for floor in drawn]
-    assert rooms == floors[:0:-1]  # from below, without __main__
 
 
 def test_importing_brings_nothing_heavy():

@@ -7,7 +7,7 @@ change, and more of them, new every time, in ``make nightly``.
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from registry import RowBlocks, affinity, cloud
 
@@ -168,12 +168,10 @@ def test_9_columns_know_nothing_of_each_other(options, seed, cut):
 
 
 @MANY
-@given(options=OPTIONS, seed=SEED, others=st.tuples(SEED, SEED))
+@given(options=OPTIONS, seed=SEED, others=st.lists(SEED, min_size=2, max_size=2, unique=True))
 def test_10_another_seed_is_another_draw_of_the_same_distances(options, seed, others):
     """Of a thousand columns, two sums of squares agree within their standard error."""
-    X, one, other = cloud(N, seed=seed), *others
-    if one == other:
-        return
+    X = cloud(N, seed=seed)
     first, second = (embed(X, options, k=1000, seed=draw) for draw in others)
     assert abs(first - second).max() > 0
     A = operator(X, options)
@@ -193,8 +191,7 @@ def test_10_another_seed_is_another_draw_of_the_same_distances(options, seed, ot
 def test_11_float32_is_nearly_float64(options, seed):
     """Each of up to six products rounds sums of forty terms."""
     X = cloud(N, seed=seed).astype(np.float32)
-    if not apart(X.astype(float), options["n_neighbors"]):
-        return
+    assume(apart(X.astype(float), options["n_neighbors"]))
     Y, rough = embed(X.astype(float), options), embed(X, options)
     assert rough.dtype == np.float32
     assert_close(rough, Y, 10 * tolerance(np.float32, terms=N))
@@ -238,9 +235,3 @@ def test_14_chunks_do_not_matter(options, seed, n_blocks, data):
         assert_close(parts, whole, 1e-12)
     else:
         np.testing.assert_array_equal(parts, whole)
-
-
-def test_there_are_fourteen():
-    names = [name for name in globals() if name.startswith("test_") and name[5].isdigit()]
-    assert len(names) == 14
-    assert all(settings.get_profile(name).max_examples >= 20 for name in ("ci", "nightly"))

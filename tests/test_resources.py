@@ -9,7 +9,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from heatsketch import HeatSketch, estimate_resources
+from heatsketch import HeatSketch, estimate_memory
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.memory import all_pairs_bytes, neighbors_bytes, tiles_bytes
 
@@ -102,25 +102,18 @@ def test_a_limit_holds_or_the_fit_is_refused(n, n_neighbors):
 def test_no_number_of_points_is_refused_by_name(given, message):
     n_points, n_features, *n_neighbors = given
     with pytest.raises(HeatSketchError, match=message):
-        estimate_resources(n_points, n_features, n_neighbors=(*n_neighbors, None)[0])
+        estimate_memory(n_points, n_features, n_neighbors=(*n_neighbors, None)[0])
 
 
 def test_numbers_may_be_written_as_floats():
-    found = estimate_resources(1e2, 5.0, n_neighbors=15.0, power=2)
-    assert found.bytes == estimate_resources(100, 5, n_neighbors=15, power=2).bytes
+    assert estimate_memory(1e2, 5.0, n_neighbors=15.0) == estimate_memory(100, 5, n_neighbors=15)
 
 
 def test_estimates_grow_with_what_is_asked():
-    small, large = (
-        estimate_resources(n, 4, n_components=8, n_neighbors=10) for n in (10_000, 100_000)
-    )
-    assert small.bytes < large.bytes
-    assert 0 < small.seconds < large.seconds
-    pairs = estimate_resources(2000, 4, n_components=8, n_neighbors=None)
-    assert pairs.bytes == all_pairs_bytes(2000, 4, 8, "float32")
-    beyond = estimate_resources(2_000_000, 4, n_components=8, n_neighbors=None)
-    assert beyond.bytes == tiles_bytes(2_000_000, 4, 8, "float32")
-    assert beyond.seconds > 3600
+    less = {"n_points": 10_000, "n_features": 4, "n_components": 8, "n_neighbors": 10}
+    for name, value in less.items():
+        assert estimate_memory(**less) < estimate_memory(**less | {name: 10 * value}), name
+    assert estimate_memory(**less) < estimate_memory(**less, dtype="float64")
 
 
 @pytest.mark.parametrize("number", [np.int32, np.int64, np.uint16])

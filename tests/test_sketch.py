@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 from registry import SEEDS, affinity, circle, cloud
 from scipy import stats
 from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
 
 from heatsketch import (
     HeatSketch,
+    estimate_epsilon,
     exact_diffusion_distances,
     gaussian_block,
     heat_operator,
@@ -223,14 +225,15 @@ def test_the_choice_of_epsilon_goes_by_the_ids_of_the_rows(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_epsilon_from_some_of_many_points_is_that_of_all(monkeypatch, seed):
-    X = cloud(3000, 3, seed)
-    wanted = HeatSketch(2, epsilon="auto").fit(X).epsilon_
-    monkeypatch.setattr("heatsketch.bandwidth.EPSILON_POINTS", 600)
-    monkeypatch.setattr("heatsketch.bandwidth.EPSILON_ENTRIES", 30 * 600)
-    assert (
-        1 / 4 < HeatSketch(2, epsilon="auto").fit(X).epsilon_ / wanted < 4
-    )  # a flat maximum, of 30 rows
+def test_the_dimension_from_some_points_is_that_of_all(seed):
+    """Within the standard error of twenty samples that share no point."""
+    X = cloud(2000, 3, seed)
+    squares = cdist(X, X, "sqeuclidean")
+    wanted = estimate_epsilon(squares).dimension
+    found = [estimate_epsilon(part).dimension for part in np.split(squares[:1000], 20)]
+    error = np.std(found, ddof=1) / np.sqrt(20)
+    assert error < 0.02 * wanted
+    assert abs(np.mean(found) - wanted) < 4 * error
 
 
 @pytest.mark.parametrize("dtype", [int, bool, np.float32])

@@ -32,7 +32,7 @@ from heatsketch.normalization import (
     symmetric_scaling,
 )
 from heatsketch.random_block import gaussian_block, rademacher_block
-from heatsketch.resources import Resources, estimate_resources
+from heatsketch.resources import estimate_memory
 from heatsketch.sketch import sketch, sketch_heat, sketch_path
 from heatsketch.spectral import DiffusionCoordinates, diffusion_coordinates, ritz_pairs
 from heatsketch.storage import load, model_info
@@ -55,7 +55,6 @@ __all__ = [
     "HeatTrace",
     "LocalEngine",
     "NearIsometry",
-    "Resources",
     "Scaling",
     "__version__",
     "adapted_block",
@@ -69,7 +68,7 @@ __all__ = [
     "diffusion_neighbors",
     "drift",
     "estimate_epsilon",
-    "estimate_resources",
+    "estimate_memory",
     "exact_diffusion_distances",
     "gaussian_affinity",
     "gaussian_block",

@@ -25,7 +25,6 @@ from heatsketch.estimators import HeatSketch
 from heatsketch.memory import UNION, neighbors_bytes
 from heatsketch.neighbor_lists import POINTS_PER_LIST, SAMPLE_PER_LIST, tree_height
 from heatsketch.progress import listening
-from heatsketch.resources import N_TRIED, bent_surface
 from heatsketch.row_blocks import CHUNK_BYTES, rows_of_blocks
 
 __all__ = [
@@ -292,6 +291,15 @@ def _search_bytes(job: Job) -> float:
 
 
 # --- the short run ----------------------------------------------------------------------------
+
+N_TRIED = 60_000  # points, and three times as many
+
+
+def bent_surface(n_points: int, n_features: int, dtype: Any) -> np.ndarray:
+    """Return made-up points: a torus of dimension 4, bent into all features."""
+    rng = np.random.default_rng(0)
+    waves = rng.integers(-2, 3, (4, n_features))
+    return np.cos(rng.uniform(0, 2 * np.pi, (n_points, 4)) @ waves).astype(dtype)
 
 
 def calibrate(

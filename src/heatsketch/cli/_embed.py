@@ -128,7 +128,7 @@ def _run(
             if places.model is not None:
                 sketch.save(places.model, overwrite=places.overwrite)
     except _DryRun:
-        return _estimate(rows, sketch, places, announced)
+        return _estimate(rows, places, announced)
     return _reply(rows, sketch, places, announced, perf_counter() - start)
 
 
@@ -141,21 +141,15 @@ def _fit(sketch: Any, block: Any, rows: Rows) -> None:
         sketch.feature_names_in_ = np.array(rows.names, dtype=object)
 
 
-def _estimate(rows: Rows, sketch: Any, places: _Places, announced: float | None) -> Reply:
-    from heatsketch import estimate_resources
-
-    told = {**_what(rows, places), "dry_run": True, "bytes": announced, "seconds": None}
+def _estimate(rows: Rows, places: _Places, announced: float | None) -> Reply:
+    told = {**_what(rows, places), "dry_run": True, "bytes": announced}
     lines = [f"Would read: {rows.path}", f"Would write: {_written(places)}"]
     if announced is None or rows.shape is None:
         why = "a graph does not tell" if rows.shape is None else "a sparse table does not tell"
-        return Reply(told, "\n".join([*lines, f"Memory and time: {why} before it is read."]))
-    names = ("n_components", "power", "n_neighbors")
-    options = {name: getattr(sketch, name) for name in names}
-    seconds = estimate_resources(*rows.shape, dtype=rows.dtype, **options).seconds
+        return Reply(told, "\n".join([*lines, f"Memory: {why} before it is read."]))
     lines[0] += f" ({rows.shape[0]} rows, {rows.shape[1]} columns)"
     lines.append(f"Memory: about {readable_bytes(announced)}")
-    lines.append(f"Time: about {readable_seconds(seconds)}, within a factor of two")
-    return Reply({**told, "seconds": seconds}, "\n".join(lines))
+    return Reply(told, "\n".join(lines))
 
 
 def _what(rows: Rows, places: _Places) -> dict[str, Any]:

@@ -45,14 +45,14 @@ def plan(
     ] = 0,
     threads: Annotated[int, typer.Option(min=1, help="Cores of each of these machines.")] = 8,
 ) -> Reply:
-    """Say how much memory and time an embedding takes on this machine, or on a cluster.
+    """Say how much memory an embedding takes on this machine, or memory and time on a cluster.
 
-    From formulas, and from a short run on made-up points, which takes some seconds; for a cluster
-    a minute, on processes of this machine.
+    For this machine from formulas, at once. For a cluster from short runs on made-up points, which
+    take a minute on processes of this machine. --power matters for the time of a cluster only.
     """
-    options = {"power": power, "n_neighbors": None if neighbors == "all" else neighbors}
     if not workers:
-        return _on_this_machine((n, d), components, dtype, options)
+        n_neighbors = None if neighbors == "all" else neighbors
+        return _on_this_machine((n, d), components, dtype, n_neighbors)
     if neighbors == "all":
         raise typer.BadParameter("--neighbors all is not for a cluster; give a number, like 15.")
     return _on_cluster(
@@ -68,15 +68,15 @@ def plan(
 
 
 def _on_this_machine(
-    shape: tuple[int, int], components: int, dtype: str, options: dict[str, Any]
+    shape: tuple[int, int], components: int, dtype: str, n_neighbors: int | None
 ) -> Reply:
-    from heatsketch import estimate_resources
+    from heatsketch import estimate_memory
     from heatsketch.memory import physical_memory
 
-    program = program_bytes()  # before the short run adds to it
-    needed = estimate_resources(*shape, n_components=components, dtype=dtype, **options)
+    program = program_bytes()
+    options: dict[str, Any] = {"n_components": components, "n_neighbors": n_neighbors, "dtype": dtype}
     points = shape[0] * shape[1] * (4 if dtype == "float32" else 8)
-    whole, there = program + points + needed.bytes, physical_memory()
+    whole, there = program + points + estimate_memory(*shape, **options), physical_memory()
     told = {
         "rows": shape[0],
         "columns": shape[1],
@@ -84,7 +84,6 @@ def _on_this_machine(
         "bytes": whole,
         "bytes_of_points": points,
         "bytes_of_program": program,
-        "seconds": needed.seconds,
         "physical_bytes": there,
         "cores": os.cpu_count(),
         "fits": whole <= there,
@@ -96,7 +95,6 @@ def _on_this_machine(
         told,
         f"Memory: about {readable_bytes(whole)}, of which the points are {readable_bytes(points)} "
         f"and the program is {readable_bytes(program)}\n"
-        f"Time: about {readable_seconds(needed.seconds)}, within a factor of two\n"
         f"This machine: {readable_bytes(there)}, {os.cpu_count()} cores; it {verdict}",
     )
 
