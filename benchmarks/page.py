@@ -1,8 +1,5 @@
-"""Write docs/benchmarks.md, and the table of peers of other pages, from docs/benchmarks."""
+"""Write docs/benchmarks.md from the results in docs/benchmarks, of those that are there."""
 
-import re
-
-from data import DATA
 from timing import RESULTS, read
 
 HEAD = """# Benchmarks
@@ -18,10 +15,6 @@ single runs.
 Nothing here says how good an embedding is for a purpose of yours; label accuracy is one purpose.
 """
 
-ROOT = RESULTS.parent.parent
-PAGES_WITH_PEERS = ROOT / "README.md", ROOT / "docs" / "choosing.md"
-MARKS = "<!-- made by benchmarks/page.py -->", "<!-- until here -->"
-
 
 def table(rows):
     """Return rows, which are dictionaries with the same keys, as a table."""
@@ -33,90 +26,93 @@ def table(rows):
 
 def sections():
     yield HEAD
+    written = scaling, million, products, powers, small, limits, tiles, eigenpairs, cluster, chaos
+    for section in (*written, epsilon):
+        if (RESULTS / f"{section.__name__}.json").exists():
+            yield from section(read(section.__name__))
+
+
+def scaling(rows):
     yield """## From 1e5 to 1e7 points
 
-A manifold of dimension 4 in 16 features with noise, float32, all options
-by default (`benchmarks/scaling.py`). Memory is what the fit takes besides `X`, with the libraries
-that it loads; the predictions are those of `estimate_memory`.
+`HeatSketch().fit(X)`, where `X` is a manifold of dimension 4 in 16 features with noise, float32
+(`benchmarks/scaling.py`). Memory is what the fit takes besides `X`, with the libraries that it
+loads; the predictions are those of `estimate_memory`.
 
 ![Time and memory over the number of points](benchmarks/scaling.png)
 """
-    yield table(read("scaling"))
-    million = read("million")
-    spread = million["distances on a tenth, over those of the exact graph"]
+    yield table(rows)
+
+
+def million(found):
+    spread = found["distances on a tenth, over those of the exact graph"]
     yield f"""## A million points against a graph alone
 
 On 1e6 points with 32 features the whole of `HeatSketch().fit` took
-**{million["default fit / pynndescent graph"]:.2f}** of the time in which pynndescent, warm, finds
+**{found["default fit / pynndescent graph"]:.2f}** of the time in which pynndescent, warm, finds
 its graph of 15 neighbours, and that of `HeatSketch(32, power=8).fit`
-{million["fit at power 8 / pynndescent graph"]:.2f}
-(control {million["control: pynndescent / pynndescent"]:.2f}). All that
-follows our graph took {million["after the graph / graph"]:.2f} of the time of the graph. On every
-tenth of these points, where the exact graph is affordable, distances from our graph and the same
-random block have a mean of {spread["mean"]:.3f} and a spread of {spread["spread"]:.3f} relative
-to those from the exact one; the sketch's own error is 0.125 (`benchmarks/million.py`).
+{found["fit at power 8 / pynndescent graph"]:.2f}
+(control {found["control: pynndescent / pynndescent"]:.2f}). At power 8 all that follows our graph
+took {found["after the graph / graph"]:.2f} of the time of the graph. On every tenth of these
+points, where the exact graph is affordable, distances from our graph and the same random block
+have a mean of {spread["mean"]:.3f} and a spread of {spread["spread"]:.3f} relative to those from
+the exact one; the sketch's own error is 0.125 (`benchmarks/million.py`).
 """
-    yield "## Products\n"
-    yield """Eight steps of `sketch`, which take out the stationary direction and scale, over eight
+
+
+def products(ratios):
+    yield """## Products
+
+Eight steps of `sketch`, which take out the stationary direction and scale, over eight
 bare products of MKL on the same arrays: 1e6 rows of 17 entries in a local order, float32. Both
 write to fresh memory, MKL once also to memory used before (`benchmarks/products.py`).
 """
-    yield table([{"what": name, "ratio": ratio} for name, ratio in read("products").items()])
+    yield table([{"what": name, "ratio": ratio} for name, ratio in ratios.items()])
+
+
+def powers(found):
     yield """## Power 1024
 
 Chebyshev sums against 1024 plain steps, timed in turn: 1e5 points on a Swiss roll, 32 columns
 (`benchmarks/powers.py`).
 """
-    yield table([{"dtype": dtype} | row for dtype, row in read("powers").items()])
+    yield table([{"dtype": dtype} | row for dtype, row in found.items()])
+
+
+def small(ratios):
     yield """## Small things
 
 Our Gaussians, which are the same on every machine, against numpy's, 1e6 times 32 of them in float32
 (ours in two threads); and what `import heatsketch` adds (`benchmarks/small.py`).
 """
-    yield table([{"what": name, "ratio": ratio} for name, ratio in read("small").items()])
-    if (RESULTS / "limits.json").exists():
-        yield from limits()
-    if (RESULTS / "tiles.json").exists():
-        yield from tiles()
-    if (RESULTS / "eigenpairs.json").exists():
-        yield """## Eigenpairs out of a sketch
+    yield table([{"what": name, "ratio": ratio} for name, ratio in ratios.items()])
+
+
+def eigenpairs(found):
+    yield """## Eigenpairs out of a sketch
 
 `HeatSketch(64).diffusion_map(10)` against scipy's eigsh on the same operator, 1e5 points in
 float64, one run of each (`benchmarks/eigenpairs.py`).
 """
-        yield table([{"what": name, "figure": x} for name, x in read("eigenpairs").items()])
-    if (RESULTS / "cluster.json").exists():
-        yield from cluster()
-    if (RESULTS / "chaos.json").exists():
-        yield from chaos()
-    yield from choices()
-    yield from real_data()
+    yield table([{"what": name, "figure": x} for name, x in found.items()])
 
 
-def limits():
+def limits(rows):
     yield """## Limits of memory
 
 `LocalEngine(memory_limit=...)`: a fit keeps to it, or is refused once `X` has been checked, before
 any of the work. Without `n_neighbors` it is all pairs, kept or made anew as the limit allows
 (`benchmarks/limits.py`).
 """
-    rows = read("limits")
-    if "MiB" in rows[0]:  # and not "MiB of the fit", which the script measures now
-        yield """The MiB are not of the fit alone: they are the highest memory of the process, from
-its start on, less what it held when the fit began. So a refused fit shows the making and the
-checking of `X`, and a small one may have used memory that the process had already. The script now
-forgets that peak before the fit, and has not been run in full since.
-"""
     yield table(rows)
 
 
-def tiles():
+def tiles(found):
     yield """## All pairs beyond memory
 
 The paper's own kernel, without neighbours: where its matrix is larger than the memory allowed, it
 is made anew at every product (`benchmarks/tiles.py`).
 """
-    found = read("tiles")
     rows = found.pop("fit") | found
     yield table([{"what": name, "figure": value} for name, value in rows.items()])
 
@@ -124,8 +120,7 @@ is made anew at every product (`benchmarks/tiles.py`).
 CLUSTER_CONTROL = "control: one process / itself"
 
 
-def cluster():
-    found = read("cluster")
+def cluster(found):
     yield """## A cluster
 
 Two workers of 6 GiB and a scheduler, all processes of this machine, on the manifold of the first
@@ -182,14 +177,13 @@ HARMS = {
 }
 
 
-def chaos():
+def chaos(found):
     yield """## Chaos
 
 The same fit under harm at random moments, held against the embedding of one process, bit for bit
 (`benchmarks/chaos.py`, `make chaos`): 16 384 points in four blocks on two workers, 40 products, a
 checkpoint after each.
 """
-    found = read("chaos")
     yield table(
         [
             {
@@ -213,118 +207,18 @@ of {row["lines"]} lines, {row["again"]} were written again.
 """
 
 
-def choices():
-    yield "## Choices\n"
-    yield """`epsilon="auto"`: mean log L of the paper's experiments, over that with the paper's own
+def epsilon(found):
+    yield """## Choices
+
+`epsilon="auto"`: mean log L of the paper's experiments, over that with the paper's own
 epsilon, and the dimensions that it sees (`benchmarks/epsilon.py`).
 """
-    epsilon = read("epsilon")
-    yield table(epsilon["distortion"])
-    yield table([row for row in epsilon["dimensions"] if row.get("seed", 0) == 0])
-
-
-def real_data():
-    names = [name for name in DATA if (RESULTS / f"peers-{name}.json").exists()]
-    if not names:
-        return
-    yield """## Real data, side by side
-
-Each method in a process of its own with its defaults, 15 neighbours and 32 components where it has
-such, after a small run that compiles what it compiles (`benchmarks/peers.py`). Accuracy is that of
-the 10 nearest neighbours in the embedding, half of the labels known. The methods pursue different
-ends: UMAP and t-SNE make pictures, and their distances are not diffusion distances.
-SpectralEmbedding and eigsh solve for eigenvectors, to a tolerance of their own.
-
-**Whole runs** were made once each, in several sessions, not in turn and without a control. They
-include the search for neighbours, which is not the same search: scikit-learn's is exact, in the 784
-dimensions of Fashion-MNIST, too; ours beyond some ten thousand points is approximate. The search
-was not timed apart. Limits of time were not the same either: each is said where it was reached, and
-includes the small run and the neighbours that tell the accuracy.
-
-**Embedding stages** alone all had one graph, ours; our own stage is eight products. Each was timed
-once, between two runs of ours, and "over ours" is over the mean of these. The control is ours in
-the place of another. It is far from 1, so read these ratios as orders of magnitude. What is not in
-the table was not timed apart; for the photograph nothing was.
-"""
-    for name in names:
-        yield from peers(name)
-
-
-EXACT = "scikit-learn's, exact"
-SEARCHES = {
-    "heatsketch": "our own, approximate when large",
-    "scikit-learn SpectralEmbedding, amg": EXACT,
-    "scikit-learn SpectralEmbedding, lobpcg": EXACT,
-    "diffusion map, scipy eigsh": EXACT,
-    "scikit-network RandomProjection": EXACT,
-    "UMAP": "its own, approximate when large",
-    "UMAP, 2 dimensions": "its own, approximate when large",
-    "openTSNE, 2 dimensions": "its own, approximate when large",
-}
-STAGES = {
-    "heatsketch": "heatsketch: A^8 G",
-    "diffusion map, scipy eigsh": "scipy eigsh",
-    "scikit-learn SpectralEmbedding, amg": "scikit-learn spectral_embedding, amg",
-    "scikit-learn SpectralEmbedding, lobpcg": "scikit-learn spectral_embedding, lobpcg",
-}
-CONTROL = STAGES["heatsketch"]
-
-
-def peers(name):
-    results = read(f"peers-{name}")
-    yield f"### {name}\n"
-    yield table(
-        [
-            {
-                "whole run": method,
-                "neighbours": SEARCHES[method],
-                "seconds": row.get("seconds"),
-                "peak MiB": row.get("peak MiB"),
-                "accuracy": row.get("accuracy"),
-                "failed": row.get("failed"),
-            }
-            for method, row in results["whole"].items()
-        ]
-    )
-    stages = results["embedding stage"].items()
-    if stages:
-        names = {CONTROL: f"control: {CONTROL}, against itself"}
-        yield table([{"embedding stage": names.get(stage, stage)} | row for stage, row in stages])
-
-
-def side_by_side():
-    """Return the table of README: whole runs, and the embedding stage alone where it was timed."""
-    digits, fashion = read("peers-digits"), read("peers-fashion")
-    lines = [
-        "| | neighbours | digits, 1797 | | | Fashion-MNIST, 70,000 | | |",
-        "|---|---|---|---|---|---|---|---|",
-        "| | | whole, s | embedding, s | accuracy | whole, s | embedding, s | accuracy |",
-    ]
-    for method, search in SEARCHES.items():
-        cells = [method, search, *peer_cells(digits, method), *peer_cells(fashion, method)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def peer_cells(results, method):
-    """Return the seconds of the whole, those of the embedding alone, and the accuracy."""
-    row, stage = results["whole"][method], results["embedding stage"].get(STAGES.get(method))
-    alone = f"{stage['seconds']:.3g}" if stage else "-"
-    if "failed" in row:
-        return row["failed"].replace("not done after", "not done in"), alone, "-"
-    return f"{row['seconds']:.1f}", alone, f"{row['accuracy']:.3f}"
-
-
-def with_peers(text):
-    """Return the text of a page, with the table of peers of today between its marks."""
-    inside = re.compile(f"{MARKS[0]}.*?{MARKS[1]}", re.DOTALL)
-    return inside.sub(f"{MARKS[0]}\n\n{side_by_side()}\n\n{MARKS[1]}", text)
+    yield table(found["distortion"])
+    yield table([row for row in found["dimensions"] if row.get("seed", 0) == 0])
 
 
 def main():
     (RESULTS.parent / "benchmarks.md").write_text("\n".join(sections()))
-    for path in PAGES_WITH_PEERS:
-        path.write_text(with_peers(path.read_text()))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ has no time limit. Needs ``apt-get update`` for the Debian data.
 
 import argparse
 import multiprocessing
+import re
 import subprocess
 import warnings
 from collections.abc import Callable
@@ -52,6 +53,8 @@ from usefulness_data import CURVES, GRAPHS, POINTS
 NAME = "usefulness"
 FIGURE = RESULTS.parent / "pictures" / f"{NAME}.png"
 PAGE = RESULTS.parent / f"{NAME}.md"
+SHORT_PAGES = RESULTS.parent.parent / "README.md", RESULTS.parent / "choosing.md"
+MARKS = "<!-- made by benchmarks/usefulness.py -->", "<!-- until here -->"
 LIMIT = 180  # seconds for one fit
 SEEDS = range(5)
 N_NEIGHBORS = 15
@@ -542,6 +545,50 @@ def page(results):
     yield from table(results, GRAPHS, FOR_GRAPHS, GRAPH_MEASURES)
 
 
+SHORT_METHODS = {
+    ("raw Euclidean", ""): "raw data",
+    ("PCA", "32"): "PCA, 32 dimensions",
+    ("SpectralEmbedding", "16"): "scikit-learn SpectralEmbedding, 16",
+    ("DiffusionMap", "32"): "diffusion map, 32",
+    ("UMAP", "2"): "UMAP, 2",
+    ("UMAP", "16"): "UMAP, 16",
+    ("HeatSketch", "64"): "`HeatSketch()`",
+}
+SHORT_MEASURES = {
+    "digits": ("accuracy", "mAP"),
+    "MNIST, 5,000": ("accuracy", "mAP"),
+    "Fashion-MNIST, 70,000": ("accuracy", "mAP", "seconds"),
+    "Swiss roll, 3,000": ("rank correlation",),
+}
+
+
+def short_table(results):
+    """Return the table of README: a few data sets and measures."""
+    heads = [f"{name}: {m}" for name, measures in SHORT_MEASURES.items() for m in measures]
+    lines = ["| | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
+    for (title, k), words in SHORT_METHODS.items():
+        cells = [
+            short_cell(results.get(name, {}), title, k, m)
+            for name, measures in SHORT_MEASURES.items()
+            for m in measures
+        ]
+        lines.append("| " + " | ".join([words, *cells]) + " |")
+    return "\n".join(lines)
+
+
+def short_cell(rows, title, k, measure):
+    if measure != "seconds":
+        return cell(rows, title, k, measure).removesuffix(" !")
+    result = rows.get(title, {}).get(k, {})
+    return f"over {LIMIT}" if "exceeded" in result else f"{result.get('seconds', '-')}"
+
+
+def with_short_table(text, results):
+    """Return the text of a page, with the short table between its marks."""
+    inside = re.compile(f"{MARKS[0]}.*?{MARKS[1]}", re.DOTALL)
+    return inside.sub(f"{MARKS[0]}\n\n{short_table(results)}\n\n{MARKS[1]}", text)
+
+
 LOOKS = {  # colours of Okabe and Ito, and a marker for each
     ("raw Euclidean", ""): ("black", "|"),
     ("raw cosine", ""): ("0.5", "|"),
@@ -611,6 +658,8 @@ def main():
     results = results_so_far()
     picture(results)
     PAGE.write_text("\n".join(page(results)) + "\n")
+    for path in SHORT_PAGES:
+        path.write_text(with_short_table(path.read_text(), results))
 
 
 if __name__ == "__main__":

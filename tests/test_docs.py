@@ -45,10 +45,12 @@ def test_figures_of_benchmarks_are_those_of_the_files(monkeypatch):
     page = module_of(ROOT / "benchmarks" / "page.py")
     told = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert told == "\n".join(page.sections())
-    for path in page.PAGES_WITH_PEERS:
+    usefulness = module_of(ROOT / "benchmarks" / "usefulness.py")
+    results = usefulness.results_so_far()
+    for path in usefulness.SHORT_PAGES:
         text = path.read_text(encoding="utf-8")
-        assert page.MARKS[0] in text
-        assert page.with_peers(text) == text
+        assert usefulness.MARKS[0] in text
+        assert usefulness.with_short_table(text, results) == text
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,11 @@ def _on_this_machine(
     from heatsketch.memory import physical_memory
 
     program = program_bytes()
-    options: dict[str, Any] = {"n_components": components, "n_neighbors": n_neighbors, "dtype": dtype}
+    options: dict[str, Any] = {
+        "n_components": components,
+        "n_neighbors": n_neighbors,
+        "dtype": dtype,
+    }
     points = shape[0] * shape[1] * (4 if dtype == "float32" else 8)
     whole, there = program + points + estimate_memory(*shape, **options), physical_memory()
     told = {
