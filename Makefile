@@ -65,7 +65,7 @@ pictures: ## draw those of README and docs/distances.md; for the drift see examp
 
 bench: ## measure against other methods and limits, in hours, and write docs/benchmarks
 	python -m pip install --group bench
-	for script in small scaling million products powers limits tiles eigenpairs epsilon usefulness all_times isometry pseudotime command_line report page; do python benchmarks/$$script.py; done
+	for script in small scaling million products powers limits tiles eigenpairs epsilon usefulness all_times selection isometry pseudotime command_line report page; do python benchmarks/$$script.py; done
 
 chaos: ## kill workers and drivers of clusters by the dozen, in hours, and write docs/benchmarks
 	python benchmarks/chaos.py

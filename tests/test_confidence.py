@@ -3,12 +3,15 @@
 Seeds are fixed, so that no test fails by chance; ``make weekly`` draws another one.
 """
 
+import inspect
 import os
 
 import numpy as np
 import pytest
 from registry import SEEDS, circle, cloud
+from sklearn.datasets import load_digits
 
+import heatsketch
 from heatsketch import (
     HeatSketch,
     components_needed,
@@ -22,7 +25,11 @@ from heatsketch import (
     rademacher_block,
     symmetric_scaling,
 )
-from heatsketch.confidence import order_confidence, scale_interval
+from heatsketch.cli._distances import distances as cli_distances
+from heatsketch.cli._drift import drift as cli_drift
+from heatsketch.confidence import DistanceEstimate, order_confidence, scale_interval
+from heatsketch.distances import DiffusionNeighbors
+from heatsketch.drift import Drift
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.sketch import diffuse
 
@@ -161,11 +168,7 @@ def test_neighbors_and_the_confidence_in_their_order():
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_intervals_of_the_nearest_neighbor_cover(seed):
-    """Who is nearest is known for sure, so that it is a pair like others: a binomial number.
-
-    (Intervals of neighbours that the sketch itself has chosen cover less: of two that are about
-    as near, it chooses the one whose distance it estimates too small.)
-    """
+    """Who is nearest is known for sure, so the lower end misses as often as that of any pair."""
     n_trials, k, n = 600, 64, 40
     X = np.column_stack([np.geomspace(1, 50, n), np.zeros(n)])  # each is nearest to the one below
     K = gaussian_affinity(neighbor_graph(X), epsilon=4.0)
@@ -176,13 +179,102 @@ def test_intervals_of_the_nearest_neighbor_cover(seed):
         np.argmax(np.partition(exact, 2, axis=1)[:, 2] / np.partition(exact, 1, axis=1)[:, 1])
     )
     nearest = int(np.argsort(exact[query])[1])
-    covered = 0
+    below = above = 0
     for trial in range(n_trials):
         found = diffusion_neighbors(Y[:, trial * k : (trial + 1) * k], [query], n_neighbors=1)
         assert found.indices[0, 0] == nearest
-        covered += found.low[0, 0] <= exact[query, nearest] <= found.high[0, 0]
+        below += exact[query, nearest] < found.low[0, 0]
+        above += exact[query, nearest] > found.high[0, 0]
     # Four standard errors on either side: one seed in fifteen thousand.
-    assert abs(covered / n_trials - 0.95) <= 4 * np.sqrt(0.95 * 0.05 / n_trials)
+    spread = 4 * np.sqrt(0.025 * 0.975 / n_trials)
+    assert abs(below / n_trials - 0.025) <= spread
+    assert above / n_trials <= 0.025 + spread
+
+
+# --- neighbours that the sketch itself has chosen -----------------------------------------------
+
+
+def misses(exact, Y, rows, k, **options):
+    """Return how often the intervals of neighbours miss, below and above, in each sketch."""
+    found = []
+    for start in range(0, Y.shape[1], k):
+        near = diffusion_neighbors(Y[:, start : start + k], rows, **options)
+        truth = exact[np.array(rows)[:, np.newaxis], near.indices] * np.sqrt(k)
+        found.append([truth < near.low, truth > near.high])
+    return np.array(found)  # sketch, side, row, neighbour
+
+
+def at_most(rates, level):
+    """Return True if the mean over sketches is within 4 standard errors of a level, or below."""
+    return np.mean(rates) <= level + 4 * np.std(rates, ddof=1) / np.sqrt(len(rates))
+
+
+CHOSEN = {  # points, and the power of the heat kernel whose distances are estimated
+    "2 dimensions": (lambda: cloud(200, 2), 4),
+    "10 dimensions": (lambda: cloud(200, 10), 4),
+    "64 dimensions": (lambda: cloud(200, 64), 2),
+    "clusters": (lambda: np.concatenate([cloud(70, 5, s) + 1.5 * s for s in SEEDS]), 4),
+    "digits": (lambda: load_digits().data[:200], 4),
+    "all equally far": (lambda: cloud(200, 2), 0),
+}
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+@pytest.mark.parametrize("name", CHOSEN)
+def test_intervals_of_chosen_neighbors_cover(name, kind):
+    """The sketch chooses those whose distances it estimates too small, and allows for it."""
+    points, power = CHOSEN[name]
+    A = HeatSketch(power=1).fit(points()).heat_operator_
+    n = A.shape[0]
+    exact, rows = exact_diffusion_distances(A, power=power), list(range(0, n, 10))
+    n_trials = 40
+    for k in (16, 64):
+        Y = diffuse(A, BLOCKS[kind](n, k * n_trials, seed=SEED), power=power)
+        options = {"n_neighbors": 15, "random_matrix": kind}
+        missed = misses(exact, Y, rows, k, **options).mean(axis=(2, 3))
+        assert at_most(missed.sum(axis=1), 0.05), (k, missed.mean(axis=0))
+        assert at_most(missed[:, 0], 0.025), (k, missed.mean(axis=0))
+        assert at_most(missed[:, 1], 0.025), (k, missed.mean(axis=0))
+        at_once = misses(exact, Y, rows, k, simultaneous=True, **options).any(axis=(1, 3))
+        assert at_most(at_once.mean(axis=1), 0.05), (k, at_once.mean())
+
+
+@pytest.mark.parametrize(("side", "n_equal", "n_far"), [(0, 50, 20), (1, 1000, 0)])
+def test_intervals_of_chosen_neighbors_are_no_wider_than_they_must_be(side, n_equal, n_far):
+    """Independent distances, all equal, are the worst case of either end.
+
+    If all of them are chosen the lower ends miss; if the smallest estimates of many are chosen,
+    so are all whose upper ends miss.
+    """
+    k, n_trials, missed = 16, 300, []
+    rng = np.random.default_rng(SEED)
+    for _ in range(n_trials):
+        Y = rng.standard_normal((1 + n_equal + n_far, k))
+        Y[0] = 0
+        Y[1 + n_equal :] *= 1e3
+        found = diffusion_neighbors(Y, [0], n_neighbors=50)
+        missed.append(np.mean([found.low > np.sqrt(k), found.high < np.sqrt(k)][side]))
+    spread = 4 * np.std(missed, ddof=1) / np.sqrt(n_trials)
+    assert abs(np.mean(missed) - 0.025) <= spread < 0.01
+
+
+RESULTS = (DistanceEstimate, DiffusionNeighbors, Drift)
+
+
+def with_intervals():
+    """Yield all that is public and is, returns or prints intervals of a sketch."""
+    yield from RESULTS
+    yield from (cli_distances, cli_drift)
+    methods = [getattr(HeatSketch, name) for name in vars(HeatSketch) if name[0] != "_"]
+    for found in [getattr(heatsketch, name) for name in heatsketch.__all__] + methods:
+        returned = inspect.isfunction(found) and inspect.get_annotations(found).get("return")
+        if returned in [kind.__name__ for kind in RESULTS]:
+            yield found
+
+
+@pytest.mark.parametrize("found", list(with_intervals()), ids=lambda found: found.__qualname__)
+def test_whatever_has_an_interval_says_which_error_it_covers(found):
+    assert "the error of the sketch only" in " ".join(inspect.getdoc(found).split())
 
 
 def test_duplicates_are_their_own_neighbors_at_distance_zero():
@@ -206,6 +298,14 @@ def test_duplicates_are_their_own_neighbors_at_distance_zero():
         (lambda: diffusion_distances(np.ones((4, 2)), [[0, 4]]), "from 0 to 4, but there are 4"),
         (lambda: diffusion_distances(np.ones((4, 2)), [[0.5, 1]]), "dtype float64"),
         (lambda: diffusion_neighbors(np.ones((4, 2)), [0], n_neighbors=3), "n_neighbors=3"),
+        (
+            lambda: diffusion_distances(np.ones((4, 2)), [[0, 1]], confidence="0.9"),
+            "confidence='0.9' must lie",
+        ),
+        (
+            lambda: diffusion_neighbors(cloud(9, 4), [0], n_neighbors=3, confidence=2),
+            "confidence=2 must lie",
+        ),
     ],
 )
 def test_refusals(call, says):

@@ -135,10 +135,14 @@ def test_neighbors_are_the_nearest_others(n_points, n_neighbors):
         order = np.argsort(np.linalg.norm(Y - Y[row], axis=1))[1:]
         np.testing.assert_array_equal(found.indices[place], order[:n_neighbors])
         pairs = [(row, other) for other in order]
-        estimate = diffusion_distances(Y, pairs[:n_neighbors], confidence=0.8)
+        distance, low, _ = diffusion_distances(Y, pairs[:n_neighbors], confidence=0.8)
+        # The upper end allows for as many candidates as were not chosen.
+        rarer = 1 - 0.2 * n_neighbors / (n_points - 1)
+        high = diffusion_distances(Y, pairs[:n_neighbors], confidence=rarer).high
         np.testing.assert_allclose(
-            [found.distance[place], found.low[place], found.high[place]], estimate, rtol=1e-14
+            [found.distance[place], found.low[place]], [distance, low], rtol=1e-14
         )
+        np.testing.assert_allclose(found.high[place], high, rtol=1e-12)  # 1 - rarer is rounded
         apart = Y[order] - Y[row]
         sure = order_confidence(apart[:n_neighbors], apart[1 : n_neighbors + 1])
         np.testing.assert_allclose(found.confidence[place], sure, rtol=1e-14)
@@ -148,8 +152,23 @@ def test_the_confidence_of_neighbors_is_as_often_as_of_distances():
     Y = cloud(9, 16)
     found = diffusion_neighbors(Y, [4], n_neighbors=2, random_matrix="rademacher")
     pairs = [(4, other) for other in found.indices[0]]
-    wanted = diffusion_distances(Y, pairs, confidence=0.95, random_matrix="rademacher")
-    np.testing.assert_allclose(found.high[0], wanted.high, rtol=1e-14)
+    options = {"random_matrix": "rademacher"}
+    wanted = diffusion_distances(Y, pairs, confidence=0.95, **options)
+    np.testing.assert_allclose(found.low[0], wanted.low, rtol=1e-14)
+    wanted = diffusion_distances(Y, pairs, confidence=1 - 0.05 * 2 / 8, **options)
+    np.testing.assert_allclose(found.high[0], wanted.high, rtol=1e-12)
+
+
+def test_simultaneous_intervals_of_neighbors_allow_for_each_of_them():
+    Y, n_neighbors = cloud(20, 16), 4
+    together = diffusion_neighbors(Y, [4], n_neighbors=n_neighbors, simultaneous=True)
+    rarer = 1 - 0.05 / n_neighbors
+    for mine, wanted in zip(
+        together,
+        diffusion_neighbors(Y, [4], n_neighbors=n_neighbors, confidence=rarer),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(mine, wanted)
 
 
 def test_nobody_is_a_neighbor_of_itself_and_duplicates_are():

@@ -18,6 +18,24 @@ their fourth powers is at most three, and by Chernoff's bound
 with :math:`S = k |y_i - y_j|^2 / d_p^2`, the first for :math:`x > 1`, the second for
 :math:`x < 1`, and ``D`` the divergence of two coins. An interval from these holds for every pair.
 
+Neighbours that the sketch itself has chosen need more: it chooses those whose distances it
+estimates too small. Let the ``R`` of ``m`` candidates with the smallest estimates be chosen.
+
+* **Upper ends.** If that of each candidate is too low with probability
+  :math:`\frac{\alpha}{2} \frac{R}{m}`, then at most :math:`\frac{\alpha}{2} R` of all candidates,
+  so of those chosen, have such an interval on average. (This is the false coverage rate of
+  Benjamini and Yekutieli, 2005, for a fixed number of choices.)
+* **Lower ends** need no correction. Let ``T`` be the ``R`` candidates that are nearest in truth.
+  If one outside ``T`` is chosen and its lower end is too high, its estimate exceeds ``c`` times a
+  distance that is at least all those of ``T``. The estimates of those in ``T`` that were not chosen
+  are larger still, so their lower ends are too high as well; and they are as many as were chosen
+  outside ``T``. So no more lower ends are too high among those chosen than in ``T``, and ``T`` is
+  fixed.
+
+So the upper tail is multiplied by ``R / m``, and the ``R`` intervals cover with probability
+:math:`1 - \alpha` on average, however the estimates depend on each other. With
+:math:`\alpha / R` in place of :math:`\alpha` all of them cover at once with that probability.
+
 All this is the error of the sketch. It says nothing of how well the points that were drawn
 stand for those that might have been.
 """
@@ -41,6 +59,7 @@ __all__ = [
     "distance_estimate",
     "order_confidence",
     "scale_interval",
+    "simultaneous_confidence",
 ]
 
 MOST_COMPONENTS = 1e12  # beyond all sketches, and where the chi-squared law is still accurate
@@ -72,7 +91,11 @@ class DistanceEstimate(NamedTuple):
 
 
 def scale_interval(
-    n_components: int, confidence: float, *, random_matrix: str = "gaussian"
+    n_components: int,
+    confidence: float,
+    *,
+    random_matrix: str = "gaussian",
+    selected: float = 1.0,
 ) -> tuple[float, float]:
     r"""Factors between which the true distance lies, in units of the sketched one.
 
@@ -87,6 +110,8 @@ def scale_interval(
         Between 0 and 1.
     random_matrix : {"gaussian", "rademacher"}, default="gaussian"
         What the sketch was made with. For Gaussians the probability is exactly ``confidence``.
+    selected : float, default=1.0
+        Which share of the candidates was chosen, for the smallest sketched distances.
 
     Returns
     -------
@@ -109,12 +134,25 @@ def scale_interval(
         )
     if n_components < 1:
         raise HeatSketchError(f"n_components={n_components} leaves no distance; use 1 or more.")
-    smallest, largest = TAILS[random_matrix](n_components, tail)
+    _, largest = TAILS[random_matrix](n_components, tail)
+    smallest, _ = TAILS[random_matrix](n_components, tail * selected)
     return 1 / math.sqrt(largest), 1 / math.sqrt(smallest) if smallest > 0 else math.inf
 
 
+def simultaneous_confidence(confidence: float, n_intervals: int) -> float:
+    """Confidence that each interval needs for all of them to cover at once (Bonferroni).
+
+    Examples
+    --------
+    >>> from heatsketch.confidence import simultaneous_confidence
+    >>> simultaneous_confidence(0.95, 10)
+    0.995
+    """
+    return 1 - (1 - _fraction("confidence", confidence)) / max(n_intervals, 1)
+
+
 def distance_estimate(
-    apart: Any, confidence: float, *, random_matrix: str = "gaussian"
+    apart: Any, confidence: float, *, random_matrix: str = "gaussian", selected: float = 1.0
 ) -> DistanceEstimate:
     r"""Lengths of differences of sketched rows, :math:`|y_i - y_j|`, with their intervals.
 
@@ -122,7 +160,7 @@ def distance_estimate(
     ----------
     apart : array of shape (..., k)
         Differences.
-    confidence, random_matrix :
+    confidence, random_matrix, selected :
         As for :func:`scale_interval`.
 
     Returns
@@ -137,7 +175,9 @@ def distance_estimate(
     >>> distance_estimate(np.full((1, 64), 0.25), 0.95).distance
     array([2.])
     """
-    low, high = scale_interval(np.shape(apart)[-1], confidence, random_matrix=random_matrix)
+    low, high = scale_interval(
+        np.shape(apart)[-1], confidence, random_matrix=random_matrix, selected=selected
+    )
     apart = np.asarray(apart, np.float64)
     # In units of a power of two, which rounds nothing: squares of 1e-200 would be lost.
     _, exponents = np.frexp(np.max(np.abs(apart), axis=-1))

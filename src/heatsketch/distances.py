@@ -13,7 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
-from heatsketch.confidence import DistanceEstimate, distance_estimate, order_confidence
+from heatsketch.confidence import (
+    DistanceEstimate,
+    distance_estimate,
+    order_confidence,
+    simultaneous_confidence,
+)
 from heatsketch.exceptions import HeatSketchError, MissingValueError
 from heatsketch.row_blocks import is_lazy
 
@@ -34,7 +39,9 @@ class DiffusionNeighbors(NamedTuple):
     indices : array of shape (m, n_neighbors)
         The nearest rows, from the nearest on, the row itself left out.
     distance, low, high : arrays of shape (m, n_neighbors)
-        As in :class:`DistanceEstimate`.
+        As in :class:`DistanceEstimate`. The intervals cover the error of the sketch only, and
+        allow for the choice of the neighbours by the same sketch. The distances do not: they
+        are too small on average.
     confidence : array of shape (m, n_neighbors)
         That a neighbour is nearer than the one after it, the last one than the first that is
         left out.
@@ -84,8 +91,10 @@ def diffusion_distances(
     Returns
     -------
     DistanceEstimate
-        ``distance``, ``low`` and ``high``, arrays of shape (m,). The interval is about the error
-        of the sketch, not about that of the sample.
+        ``distance``, ``low`` and ``high``, arrays of shape (m,). The interval covers the error of
+        the sketch only: not that of the sample, nor that of an approximate graph. It holds for
+        pairs that were chosen without looking at the sketch; for those that it found to be near
+        see :func:`diffusion_neighbors`.
 
     Examples
     --------
@@ -106,8 +115,7 @@ def diffusion_distances(
         rows, places = np.unique(pairs, return_inverse=True)
         Y, pairs = Y[rows], places.reshape(pairs.shape)
     Y = np.asarray(Y)
-    share = len(pairs) if simultaneous and len(pairs) else 1
-    sure = 1 - (1 - confidence) / share
+    sure = simultaneous_confidence(confidence, len(pairs) if simultaneous else 1)
     apart = Y[pairs[:, 0]].astype(np.float64) - Y[pairs[:, 1]]
     if not np.isfinite(apart).all():
         row = pairs[int(np.argmin(np.isfinite(apart).all(axis=1))), 0]
@@ -123,9 +131,15 @@ def diffusion_neighbors(
     *,
     n_neighbors: int,
     confidence: float = 0.95,
+    simultaneous: bool = False,
     random_matrix: str = "gaussian",
 ) -> DiffusionNeighbors:
-    r"""Nearest neighbours by :math:`|y_i - y_j|`, with the confidence that their order is right.
+    r"""Nearest neighbours by :math:`|y_i - y_j|`, with intervals and the confidence in their order.
+
+    The sketch chooses neighbours whose distances it estimates too small. So the upper end of an
+    interval is higher than that of :func:`diffusion_distances`: its tail is multiplied by
+    ``n_neighbors / (n - 1)``, the share of the candidates that was chosen. The lower end is the
+    same.
 
     Parameters
     ----------
@@ -135,13 +149,19 @@ def diffusion_neighbors(
         Whose neighbours.
     n_neighbors : int
         How many, at most ``n - 2``.
-    confidence, random_matrix :
+    confidence : float, default=0.95
+        Probability with which an interval covers the true distance, on average over the
+        neighbours of a row. The first neighbours may be below that average.
+    simultaneous : bool, default=False
+        Whether it is the probability that the intervals of all neighbours of a row cover.
+    random_matrix : {"gaussian", "rademacher"}, default="gaussian"
         As for :func:`diffusion_distances`.
 
     Returns
     -------
     DiffusionNeighbors
-        ``indices``, ``distance``, ``low``, ``high`` and ``confidence``.
+        ``indices``, ``distance``, ``low``, ``high`` and ``confidence``. The interval covers the
+        error of the sketch only: not that of the sample, nor that of an approximate graph.
 
     Examples
     --------
@@ -175,7 +195,12 @@ def diffusion_neighbors(
     apart, units = (
         block[found].astype(np.float64) - block[rows][:, np.newaxis] for block in (Y, scaled)
     )
-    estimate = distance_estimate(apart[:, :-1], confidence, random_matrix=random_matrix)
+    estimate = distance_estimate(
+        apart[:, :-1],
+        simultaneous_confidence(confidence, n_neighbors if simultaneous else 1),
+        random_matrix=random_matrix,
+        selected=n_neighbors / (len(Y) - 1),
+    )
     sure = order_confidence(units[:, :-1], units[:, 1:])
     return DiffusionNeighbors(found[:, :-1], *estimate, sure)
 

@@ -43,7 +43,8 @@ class Drift(NamedTuple):
     standard_error : float
         Its estimated standard deviation over random blocks; too large for signs.
     low, high : float
-        Between which the true total lies.
+        Between which the true total lies. Like those of ``rows``, this interval covers the error
+        of the sketch only: not that of the samples, nor that of approximate graphs.
     relative : float
         ``total`` over the mean of :math:`|Y|_F^2` and :math:`|Z|_F^2`: 0.07 means that 7 % of the
         heat kernel moved. About 2 means nothing in common, as if the seeds differed.
@@ -126,6 +127,7 @@ def drift(
     Returns
     -------
     Drift
+        Its intervals cover the error of the sketch only.
 
     Raises
     ------

@@ -297,7 +297,8 @@ class HeatSketch(HeatEmbedding):
         -------
         DistanceEstimate
             ``distance``, ``low`` and ``high``, arrays of shape (n_samples,). Divide by the largest
-            for values up to one.
+            for values up to one. The intervals cover the error of the sketch only, not that of
+            the sample, and hold for a root that was chosen without looking at the sketch.
         """
         model = self._as_fitted()
         if model.power != "all":
@@ -322,28 +323,39 @@ class HeatSketch(HeatEmbedding):
         Returns
         -------
         DistanceEstimate
+            The intervals cover the error of the sketch only, not that of the sample, and hold for
+            pairs that were chosen without looking at the sketch.
         """
         sure = self._as_fitted()._sure(confidence)
         return diffusion_distances(self.embedding_, pairs, simultaneous=simultaneous, **sure)
 
     def diffusion_neighbors(
-        self, rows: Any, *, n_neighbors: int, confidence: float = 0.95
+        self,
+        rows: Any,
+        *,
+        n_neighbors: int,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
     ) -> DiffusionNeighbors:
-        """Nearest training points of some, with the confidence that their order is right.
+        """Nearest training points of some, with intervals and the confidence in their order.
 
         Parameters
         ----------
         rows : array of int of shape (m,)
             Rows of ``X``.
-        n_neighbors, confidence :
+        n_neighbors, confidence, simultaneous :
             As for :func:`diffusion_neighbors`.
 
         Returns
         -------
         DiffusionNeighbors
+            The intervals allow for the choice of the neighbours by the sketch. They cover the error
+            of the sketch only, not that of the sample.
         """
         sure = self._as_fitted()._sure(confidence)
-        return diffusion_neighbors(self.embedding_, rows, n_neighbors=n_neighbors, **sure)
+        return diffusion_neighbors(
+            self.embedding_, rows, n_neighbors=n_neighbors, simultaneous=simultaneous, **sure
+        )
 
     def diffusion_map(self, n_components: int = 2) -> DiffusionCoordinates:
         """Diffusion map of the training points, out of the same sketch: the one for pictures.
@@ -384,7 +396,7 @@ class HeatSketch(HeatEmbedding):
         Returns
         -------
         Drift
-            See :func:`drift`.
+            See :func:`drift`. Its intervals cover the error of the sketch only.
         """
         if not isinstance(other, HeatSketch):
             raise DtypeError(f"other is a {type(other).__name__}; give a fitted HeatSketch.")

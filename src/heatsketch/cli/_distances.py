@@ -41,7 +41,10 @@ def distances(
     ] = None,
     overwrite: Overwrite = False,
 ) -> Reply:
-    """Say how far rows of a model are from each other, with intervals that cover the truth.
+    """Say how far rows of a model are from each other, with intervals.
+
+    An interval covers the error of the sketch only: not that of the sample, nor that of an
+    approximate graph. It holds for pairs that were chosen without looking at the sketch.
 
     A row is named by its id in the table that was embedded; by its position, counted from 0, if
     that had no ids.

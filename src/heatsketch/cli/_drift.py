@@ -32,7 +32,8 @@ def drift(
     """Say how far the geometry moved between two models, and which rows moved more than others.
 
     Both must have the same options and seed. Rows are the same if their ids are; their
-    positions, if the tables had no ids.
+    positions, if the tables had no ids. The interval covers the error of the sketch only: not
+    that of the samples, nor that of approximate graphs.
     """
     if (names is None) != (ids is None):
         raise typer.BadParameter("--names and --ids go together: a table, and its column of ids.")
