@@ -211,10 +211,15 @@ class HeatSketch(HeatEmbedding):
         self.engine = engine
 
     def grow(self, n_components: int) -> Self:
-        """Add columns to the sketch: what a fit with so many would have given, bit for bit.
+        r"""Return a wider sketch: what a fit with so many columns would have given, bit for bit.
 
-        The graph, which takes most of the time of a fit, is not searched again. Nor is the first
-        power chosen again, if the power was "all": distances become more accurate, not others.
+        .. math:: Y_k = \sqrt{K / k} \, (Y_K)_{1 \ldots k}
+
+        This model stays as it is. The graph, which takes most of the time of a fit, is not
+        searched again. Nor is the first power chosen again, if the power was "all": distances
+        become more accurate, not others. The first ``k`` columns of ``K`` are those that there
+        were, times ``sqrt(k / K)``, since a sketch is divided by the root of its width; connected
+        components may be moved, since all columns tell how far apart they are.
 
         Parameters
         ----------
@@ -223,7 +228,11 @@ class HeatSketch(HeatEmbedding):
 
         Returns
         -------
-        self
+        HeatSketch
+            With the parameters of this fit, but for ``n_components``. The two share the graph and
+            the training points; of its own it has ``embedding_`` and ``before_last_``, each of
+            ``n_samples * n_components`` numbers. Write ``model = model.grow(128)`` to free those
+            of the narrow one.
 
         Examples
         --------
@@ -237,14 +246,14 @@ class HeatSketch(HeatEmbedding):
         """
         model = self._as_fitted()
         n_components = check_whole("n_components", n_components)
-        if n_components < self.embedding_.shape[1]:
+        k = model.embedding_.shape[1]
+        if n_components < k:
             raise HeatSketchError(
-                f"n_components={n_components} is less than the {self.embedding_.shape[1]} that "
-                "there are; take the first columns of embedding_, or fit again."
+                f"n_components={n_components} is less than the {k} that there are; take "
+                f"embedding_[:, :{n_components}] * np.sqrt({k} / {n_components}) instead, or fit "
+                "again."
             )
-        grown = model._embedded_again("grow", n_components=n_components)
-        self.n_components = grown.n_components
-        return self._become(grown)
+        return model._embedded_again("grow", n_components=n_components)
 
     def _embedded_again(self, task: str, **parameters: Any) -> Self:
         """Return the model with other parameters, on the same graph."""
