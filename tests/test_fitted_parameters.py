@@ -26,6 +26,8 @@ OTHERS = {
     "random_matrix": ["rademacher", "uniform"],
     "random_state": [1, None, "seed"],
     "engine": [LocalEngine(graph_tolerance=0)],
+    "n_jobs": [1, 3, -1],
+    "verbose": [False, 0],
 }
 MODELS = {
     "neighbors": HeatSketch(8, power=3, n_neighbors=9),
