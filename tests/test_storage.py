@@ -286,7 +286,7 @@ def test_the_header_tells_what_is_inside(tmp_path):
     assert arrays["embedding_"] == {"dtype": "float64", "shape": list(model.embedding_.shape)}
     assert info == {
         "class": "DiffusionMap",
-        "parameters": model.get_params(),
+        "parameters": model.parameters_ | {"engine": "local"},
         "n_points": 150,
         "n_features": 3,
         "n_components": model.n_components,
