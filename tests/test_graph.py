@@ -1,6 +1,7 @@
 """Who is near whom."""
 
 import tracemalloc
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,9 +14,18 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
-from heatsketch import LocalEngine, gaussian_affinity, neighbor_graph
+from heatsketch import (
+    DiffusionMap,
+    HeatSketch,
+    LocalEngine,
+    estimate_epsilon,
+    gaussian_affinity,
+    load,
+    neighbor_graph,
+)
 from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, MissingValueError
 from heatsketch.graph import METRICS, _stack, find_neighbors, label_components, squared_distances
+from heatsketch.metrics import ALIASES
 from heatsketch.neighbor_lists import index_dtype
 from heatsketch.testing import check_engine
 
@@ -296,3 +306,46 @@ def test_asymmetry_is_looked_for_in_strips(monkeypatch):
     distances[19, 7] += 0.25
     with pytest.raises(AffinityError, match=r"differ by up to 0.25; use"):
         neighbor_graph(distances, metric="precomputed")
+
+
+# --- names of metrics ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_other_names_of_a_metric_are_the_same_bits(alias, tmp_path):
+    X, ours = cloud(60, 3), ALIASES[alias]
+    for function in (neighbor_graph, partial(neighbor_graph, n_neighbors=5)):
+        one, two = (function(X, metric=name) for name in (alias, ours))
+        assert abs(one - two).max() == 0
+    np.testing.assert_array_equal(
+        squared_distances(X[:5], X, metric=alias), squared_distances(X[:5], X, metric=ours)
+    )
+    # As scikit-learn measures it.
+    np.testing.assert_allclose(
+        np.sqrt(neighbor_graph(X, metric=alias)), pairwise_distances(X, metric=alias), atol=1e-12
+    )
+    assert estimate_epsilon(X, metric=alias).epsilon == estimate_epsilon(X, metric=ours).epsilon
+    for kind in (HeatSketch, DiffusionMap):
+        one, two = (kind(2, metric=name, epsilon="auto").fit(X) for name in (alias, ours))
+        np.testing.assert_array_equal(one.transform(X), two.embedding_)
+        assert one.metric == alias  # as it was given
+        for place, model in enumerate((one, two)):
+            model.save(tmp_path / f"{kind.__name__}{place}")
+        files = [(tmp_path / f"{kind.__name__}{place}").read_bytes() for place in (0, 1)]
+        assert files[0] == files[1]
+        again = load(tmp_path / f"{kind.__name__}0")
+        np.testing.assert_array_equal(again.transform(X), two.embedding_)
+
+
+def test_points_of_the_same_metric_can_be_sparse():
+    X = sparse.csr_array(np.round(abs(cloud(60, 3))))
+    one, two = (neighbor_graph(X, metric=name) for name in ("l2", "euclidean"))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_affinities_have_no_metric_but_the_default_by_any_name():
+    K = neighbor_graph(cloud(40, 2))
+    K = np.exp(-K)
+    HeatSketch(2, affinity="precomputed", metric="l2").fit(K)
+    with pytest.raises(HeatSketchError, match="metric='manhattan' has no use"):
+        HeatSketch(2, affinity="precomputed", metric="l1").fit(K)

@@ -1,6 +1,8 @@
 """A sketch that grows, many powers of one, all of them together, and a map out of it."""
 
 import pickle
+import re
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from heatsketch import (
     sketch_all_times,
 )
 from heatsketch.all_times import HORIZON
+from heatsketch.chebyshev import tolerance_of
 from heatsketch.exceptions import HeatSketchError
 
 MODELS = {
@@ -41,26 +44,70 @@ def test_a_grown_sketch_is_a_fresh_one(name, saved, dtype):
     fresh = clone(MODELS[name]).set_params(n_components=64).fit(X)
     model = clone(MODELS[name]).set_params(n_components=16).fit(X)
     model = pickle.loads(pickle.dumps(model)) if saved else model
-    assert model.grow(64) is model
-    np.testing.assert_array_equal(model.embedding_, fresh.embedding_)
-    np.testing.assert_array_equal(model.transform(X[:50]), fresh.transform(X[:50]))
-    assert model.get_params() == fresh.get_params()
+    grown = model.grow(64)
+    np.testing.assert_array_equal(grown.embedding_, fresh.embedding_)
+    np.testing.assert_array_equal(grown.transform(X[:50]), fresh.transform(X[:50]))
+    assert grown.get_params() == fresh.get_params()
+    assert grown.parameters_ == fresh.parameters_
 
 
-def test_old_columns_stay_as_they_are():
+@pytest.mark.parametrize("name", [*MODELS, "all times"])
+def test_growing_leaves_the_model_as_it_was(name):
     X = cloud(300, 2)
-    model = HeatSketch(16, power=6, n_neighbors=10).fit(X)
-    old = model.before_last_.copy()
-    np.testing.assert_array_equal(model.grow(40).before_last_[:, :16], old)
+    kind = {"all times": HeatSketch(n_neighbors=10), **MODELS}[name]
+    model = clone(kind).set_params(n_components=16).fit(X)
+    parameters, attributes = model.get_params(), dict(vars(model))
+    new = model.transform(X[:50] + 0.01)
+    grown = model.grow(40)
+    assert model.get_params() == parameters
+    assert vars(model).keys() == attributes.keys()
+    assert all(vars(model)[name] is value for name, value in attributes.items())
+    np.testing.assert_array_equal(model.transform(X[:50] + 0.01), new)
+    # The graph, which is most of a model, is there once.
+    assert grown.heat_operator_ is model.heat_operator_ and grown.neighbors_ is model.neighbors_
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", [*MODELS, "all times", "all times, apart"])
+def test_the_first_columns_are_the_smaller_sketch_but_for_its_scale(name, dtype):
+    """The law of the first columns: ``Y_k = sqrt(K / k) Y_K[:, :k]``."""
+    all_times = {"all times": HeatSketch(n_neighbors=10), "all times, apart": HeatSketch()}
+    X = cloud(300, 2)
+    if name.endswith("apart"):
+        X[150:] += 100
+    model = clone((all_times | MODELS)[name]).set_params(n_components=16)
+    with pytest.warns() if name.endswith("apart") else nullcontext():
+        model.fit(X.astype(dtype))
+    grown = model.grow(40)
+    wanted = model.embedding_
+    cut = grown.embedding_[:, :16] * np.sqrt(40 / 16, dtype=dtype)
+    if "large" in name:  # a Chebyshev sum, whose error is within a tolerance of the whole block
+        whole = np.linalg.norm(wanted) + np.sqrt(40 / 16) * np.linalg.norm(grown.embedding_)
+        assert np.linalg.norm(cut - wanted) <= tolerance_of(dtype) * whole
+        return
+    np.testing.assert_array_equal(grown.before_last_[:, :16], model.before_last_)
+    rounding = 8 * np.finfo(dtype).eps * abs(wanted).max()
+    if name.endswith("apart"):  # how far apart depends on all columns
+        assert abs(cut[150:] - wanted[150:]).max() > 100 * rounding
+        cut, wanted = (np.vstack([Y[1:150] - Y[0], Y[151:] - Y[150]]) for Y in (cut, wanted))
+    np.testing.assert_allclose(cut, wanted, atol=rounding, rtol=0)
 
 
 def test_growing_keeps_the_power_and_the_seed():
     model = HeatSketch(8, n_neighbors=10, random_state=None).fit(cloud(300, 2))
-    power, seed = model.power_, model.seed_
-    model.grow(32)
-    assert (model.power_, model.seed_, model.power) == (power, seed, "all")
-    with pytest.raises(HeatSketchError, match="n_components=16 is less than the 32"):
-        model.grow(16)
+    grown = model.grow(32)
+    assert (grown.power_, grown.seed_, grown.power) == (model.power_, model.seed_, "all")
+
+
+def test_a_refusal_to_shrink_says_how_to_cut():
+    """The remedy of the message is evaluated, and is what a fit gives."""
+    X = cloud(300, 2)
+    wide, narrow = (HeatSketch(k, power=6, n_neighbors=10).fit(X) for k in (32, 16))
+    with pytest.raises(HeatSketchError, match="n_components=16 is less than the 32") as caught:
+        wide.grow(16)
+    remedy = re.search(r"take (.*) instead", str(caught.value))[1]
+    cut = eval(remedy, {"np": np, "embedding_": wide.embedding_})
+    np.testing.assert_allclose(cut, narrow.embedding_, rtol=1e-15)
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if "large" not in name])

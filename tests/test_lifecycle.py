@@ -82,7 +82,7 @@ class Lifecycle(RuleBasedStateMachine):
     def grow(self, more):
         *kind, k = self.account
         self.account = (*kind, min(k + more, 8))
-        self.model.grow(self.account[-1])
+        self.model = self.model.grow(self.account[-1])
 
     @rule()
     def save(self):

@@ -306,3 +306,35 @@ def test_a_pipeline_takes_new_points(dtype):
     assert on_training == pytest.approx(isometry.log_distortion_, rel=1e-3)
     assert certified_distortion(Y, Z).log_distortion < 1.5 * on_training
     assert list(model.get_feature_names_out()) == [f"nearisometry{c}" for c in range(3)]
+
+
+def test_no_seed_leaves_the_global_state_alone():
+    X = cloud(80, 6)
+    np.random.seed(5)
+    before = np.random.get_state()
+    models = [NearIsometry(2, random_state=None) for _ in range(2)]
+    first, second = (least_seed(model, X) for model in models)
+    after = np.random.get_state()
+    assert before[0] == after[0] and (before[1] == after[1]).all() and before[2:] == after[2:]
+    assert first != second
+    np.random.seed(5)
+    assert least_seed(NearIsometry(2, random_state=None), X) not in (first, second)
+
+
+def least_seed(model, X):
+    """Return the seed that a fit takes."""
+    seeds = []
+
+    def spy(*args, seed):
+        seeds.append(seed)
+        return least_distortion_map(*args, seed=seed)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("heatsketch.near_isometry.least_distortion_map", spy)
+        model.fit(X)
+    return seeds[0]
+
+
+def test_a_number_leads_to_the_map_that_it_always_did():
+    wanted = np.random.RandomState(7).randint(2**31)
+    assert least_seed(NearIsometry(2, random_state=7), cloud(80, 6)) == wanted

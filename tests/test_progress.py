@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from registry import circle
 
-from heatsketch import HeatSketch
+from heatsketch import DiffusionMap, HeatSketch
+from heatsketch.near_isometry import NearIsometry
 from heatsketch.progress import listening, on_terminal, steps
-from heatsketch.threads import in_threads
+from heatsketch.threads import at_most, in_threads
 
 
 class Terminal(io.StringIO):
@@ -56,6 +57,49 @@ def test_what_is_no_terminal_is_told_nothing(monkeypatch):
     assert stream.getvalue() == ""
 
 
+class Notebook(io.StringIO):
+    """As the stream of ipykernel: no terminal, but shown."""
+
+
+Notebook.__module__ = "ipykernel.iostream"
+STREAMS = {"terminal": Terminal, "notebook": Notebook, "file": io.StringIO}
+WRITES = {
+    ("terminal", None): True,
+    ("notebook", None): True,
+    ("file", None): False,
+    **{(stream, verbose): bool(verbose) for stream in STREAMS for verbose in (True, False, 0, 2)},
+}
+
+
+@pytest.mark.parametrize("model", [HeatSketch, DiffusionMap, NearIsometry])
+@pytest.mark.parametrize(("stream", "verbose"), WRITES)
+def test_a_fit_tells_how_far_it_is_where_it_is_asked_to(model, stream, verbose, monkeypatch):
+    errors = STREAMS[stream]()
+    monkeypatch.setattr("sys.stderr", errors)
+    monkeypatch.setattr("heatsketch.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("heatsketch.progress.EVERY", 0.0)
+    model(2, verbose=verbose).fit(circle(100))
+    said = errors.getvalue()
+    assert bool(said) == WRITES[stream, verbose]
+    # On a screen nothing is left behind; in a file there are whole lines.
+    assert ("\n" in said) == (stream == "file" and WRITES[stream, verbose])
+
+
+def test_who_asks_does_not_wait():
+    streams = [Terminal(), Terminal()]
+    for stream, verbose in zip(streams, (None, True), strict=True):
+        with listening(on_terminal(stream, verbose=verbose)):
+            in_threads(abs, range(4), name="work")
+    assert [bool(stream.getvalue()) for stream in streams] == [False, True]
+
+
+def test_a_program_without_a_console_is_told_nothing(monkeypatch):
+    monkeypatch.setattr("sys.stderr", None)
+    for verbose in (None, True, False):
+        with listening(on_terminal(verbose=verbose)):
+            in_threads(abs, range(4), name="work")
+
+
 def test_scikit_learns_callbacks_see_every_stage():
     pytest.importorskip("sklearn.callback")
 
@@ -86,15 +130,14 @@ def test_scikit_learns_callbacks_see_every_stage():
     np.testing.assert_array_equal(model.embedding_, wanted)
 
 
-def test_an_error_drops_the_work_that_has_not_begun(monkeypatch):
-    monkeypatch.setattr("heatsketch.threads.cpu_count", lambda: 1)
+def test_an_error_drops_the_work_that_has_not_begun():
     begun = []
 
     def work(piece):
         begun.append(piece)
         raise ValueError("enough")
 
-    with pytest.raises(ValueError, match="enough"):
+    with at_most(1), pytest.raises(ValueError, match="enough"):
         in_threads(work, range(1000))
     assert len(begun) < 1000
 

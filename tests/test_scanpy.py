@@ -1,8 +1,10 @@
 """Tools for AnnData: where they read and write, what they refuse, and scanpy's own data sets."""
 
+import importlib
 import re
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -149,6 +151,34 @@ def test_seeds_are_numbers_or_generators(blood):
     assert not np.allclose(first.obsm["X_heatsketch"], second.obsm["X_heatsketch"])
     expected = int(np.random.default_rng(0).integers(2**31))
     assert drawn.uns["heatsketch"]["params"]["seed"] == expected
+
+
+@pytest.mark.parametrize("tool", ["heatsketch", "heat_pseudotime"])
+def test_a_seed_may_have_its_older_name(blood, tool):
+    call = partial(getattr(hs.tl, tool), n_comps=4, copy=True)
+    call = partial(call, root=0) if tool == "heat_pseudotime" else call
+    seeds = (
+        call(blood, **options).uns[tool]["params"]["seed"]
+        for options in (
+            {"random_state": 7},
+            {"rng": 7},
+            {"random_state": np.random.RandomState(3)},
+            {"random_state": None},
+            {"random_state": np.int64(0), "rng": None},
+        )
+    )
+    assert list(seeds) == [7, 7, np.random.RandomState(3).randint(2**31), 0, 0]
+    with pytest.raises(HeatSketchError, match="rng=1 and random_state=0 are two seeds"):
+        call(blood, rng=1, random_state=0)
+
+
+def test_tools_are_a_module():
+    tl = importlib.import_module("heatsketch.scanpy.tl")
+    assert tl is hs.tl
+    from heatsketch.scanpy.tl import heat_pseudotime
+
+    assert heat_pseudotime is hs.heat_pseudotime
+    assert set(tl.__all__) | {"tl"} == set(hs.__all__)
 
 
 # --- pseudotime ----------------------------------------------------------------------------
@@ -312,6 +342,8 @@ def test_drift_names_the_cells_that_moved(blood):
         ({"use_rep": "X_ray"}, r"use_rep='X_ray' is not in adata.obsm; use one of \['X', "),
         ({"use_rep": "X", "neighbors_key": "neighbors"}, "two sources"),
         ({"rng": "seven"}, "rng='seven' is no seed"),
+        ({"random_state": "seven"}, "random_state='seven' is no seed.*RandomState"),
+        ({"random_state": np.random.default_rng(0)}, "random_state=Generator.* is no seed"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )

@@ -28,10 +28,12 @@ TICKS = 100  # that a stage tells of, at most
 def fit_progress(estimator: Any) -> Iterator[None]:
     """Tell how far the fit in this block is.
 
-    scikit-learn's callbacks, or else whoever listens already, or else the terminal.
+    scikit-learn's callbacks, or else whoever listens already, or else the terminal, if
+    ``estimator.verbose`` does not say otherwise.
     """
     if not getattr(estimator, "_skl_callbacks", None):
-        with nullcontext() if is_heard() else listening(on_terminal()):
+        verbose = getattr(estimator, "verbose", None)  # which an old pickle lacks
+        with nullcontext() if is_heard() else listening(on_terminal(verbose=verbose)):
             yield
         return
     root = estimator._init_callback_context(max_subtasks=None)

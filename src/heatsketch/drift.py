@@ -311,10 +311,11 @@ def _precision(*arrays: Any) -> float:
 
 def _check_columns(n_columns: int, n_others: int) -> None:
     if n_columns != n_others:
+        narrow, wide = sorted((n_columns, n_others))
         raise HeatSketchError(
             f"Y has {n_columns} columns and Z has {n_others}; make both with the same "
-            "n_components. (Narrow sketches are the first columns of wide ones, up to the factor "
-            "sqrt(k), so the wide one can also be cut.)"
+            f"n_components, or cut the wide one to its first {narrow} columns times "
+            f"np.sqrt({wide} / {narrow})."
         )
     if n_columns < 2:
         raise HeatSketchError(

@@ -34,6 +34,7 @@ from heatsketch.spectral import (
     leading_eigenpairs,
     ritz_pairs,
 )
+from heatsketch.threads import with_n_jobs
 from heatsketch.validation import check_whole, seed_of
 
 __all__ = ["DiffusionMap", "HeatSketch"]
@@ -77,8 +78,8 @@ class HeatSketch(HeatEmbedding):
         Keep a pair of points only if one is among the ``n_neighbors`` nearest of the other,
         itself included. None keeps all pairs, as the paper does.
     metric : str or callable, default="euclidean"
-        Distance: "euclidean", "cosine", "manhattan", "chebyshev", "hamming", "jaccard", a
-        function of two points, or "precomputed" if ``X`` holds distances.
+        Distance: "euclidean" or "l2", "cosine", "manhattan", "cityblock" or "l1", "chebyshev",
+        "hamming", "jaccard", a function of two points, or "precomputed" if ``X`` holds distances.
     affinity : {"gaussian", "precomputed"}, default="gaussian"
         "precomputed" if ``X`` holds affinities, for instance the weights of a graph.
     self_loops : bool, default=True
@@ -107,6 +108,15 @@ class HeatSketch(HeatEmbedding):
         draws a seed from the operating system. NumPy's global state is never touched.
     engine : "local" or Engine, default="local"
         Where distances are computed.
+    n_jobs : int or None, default=None
+        Threads to work in, which change no bit: -1 for all cores, -2 for all but one. None is
+        what ``joblib.parallel_config`` says, or else -1. Cores count if this process may use
+        them: what joblib leaves to each worker of a search, or threadpoolctl to OpenMP, is kept
+        to. Products of dense matrices (``n_neighbors=None``) are BLAS's, which threadpoolctl
+        limits; tasks of a cluster have the threads of its workers.
+    verbose : bool, int or None, default=None
+        Whether :meth:`fit` writes to the standard error stream how far it is. None does so after
+        some seconds, on a terminal or in a notebook only.
 
     Attributes
     ----------
@@ -136,7 +146,8 @@ class HeatSketch(HeatEmbedding):
     seed_ : int
         Seed used.
     parameters_ : dict
-        All parameters but ``engine``, as they were in :meth:`fit`; other methods go by them.
+        All parameters but ``engine``, ``n_jobs`` and ``verbose``, as they were in :meth:`fit`;
+        other methods go by them.
     row_ids_ : array of int of shape (n_samples,)
         Row ids, in the order of ``heat_operator_``.
     stationary_length_ : float
@@ -195,6 +206,8 @@ class HeatSketch(HeatEmbedding):
         random_matrix="gaussian",
         random_state=0,
         engine="local",
+        n_jobs=None,
+        verbose=None,
     ):
         self.n_components = n_components
         self.power = power
@@ -209,12 +222,20 @@ class HeatSketch(HeatEmbedding):
         self.random_matrix = random_matrix
         self.random_state = random_state
         self.engine = engine
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
+    @with_n_jobs
     def grow(self, n_components: int) -> Self:
-        """Add columns to the sketch: what a fit with so many would have given, bit for bit.
+        r"""Return a wider sketch: what a fit with so many columns would have given, bit for bit.
 
-        The graph, which takes most of the time of a fit, is not searched again. Nor is the first
-        power chosen again, if the power was "all": distances become more accurate, not others.
+        .. math:: Y_k = \sqrt{K / k} \, (Y_K)_{1 \ldots k}
+
+        This model stays as it is. The graph, which takes most of the time of a fit, is not
+        searched again. Nor is the first power chosen again, if the power was "all": distances
+        become more accurate, not others. The first ``k`` columns of ``K`` are those that there
+        were, times ``sqrt(k / K)``, since a sketch is divided by the root of its width; connected
+        components may be moved, since all columns tell how far apart they are.
 
         Parameters
         ----------
@@ -223,7 +244,11 @@ class HeatSketch(HeatEmbedding):
 
         Returns
         -------
-        self
+        HeatSketch
+            With the parameters of this fit, but for ``n_components``. The two share the graph and
+            the training points; of its own it has ``embedding_`` and ``before_last_``, each of
+            ``n_samples * n_components`` numbers. Write ``model = model.grow(128)`` to free those
+            of the narrow one.
 
         Examples
         --------
@@ -237,14 +262,14 @@ class HeatSketch(HeatEmbedding):
         """
         model = self._as_fitted()
         n_components = check_whole("n_components", n_components)
-        if n_components < self.embedding_.shape[1]:
+        k = model.embedding_.shape[1]
+        if n_components < k:
             raise HeatSketchError(
-                f"n_components={n_components} is less than the {self.embedding_.shape[1]} that "
-                "there are; take the first columns of embedding_, or fit again."
+                f"n_components={n_components} is less than the {k} that there are; take "
+                f"embedding_[:, :{n_components}] * np.sqrt({k} / {n_components}) instead, or fit "
+                "again."
             )
-        grown = model._embedded_again("grow", n_components=n_components)
-        self.n_components = grown.n_components
-        return self._become(grown)
+        return model._embedded_again("grow", n_components=n_components)
 
     def _embedded_again(self, task: str, **parameters: Any) -> Self:
         """Return the model with other parameters, on the same graph."""
@@ -264,6 +289,7 @@ class HeatSketch(HeatEmbedding):
         other.power_ = first
         return other._embedded_again("drift")
 
+    @with_n_jobs
     def path(self, powers: Iterable[int]) -> list[np.ndarray]:
         """Embeddings of the training points at many powers, from one pass.
 
@@ -284,6 +310,7 @@ class HeatSketch(HeatEmbedding):
         blocks = diffuse_path(A, G, powers=whole)
         return [self._in_given_order(model._finish(block.copy(), A)) for block in blocks]
 
+    @with_n_jobs
     def pseudotime(self, root: int, *, confidence: float = 0.95) -> DistanceEstimate:
         """Diffusion pseudotime: distances of all training points from one, over all times.
 
@@ -357,6 +384,7 @@ class HeatSketch(HeatEmbedding):
             self.embedding_, rows, n_neighbors=n_neighbors, simultaneous=simultaneous, **sure
         )
 
+    @with_n_jobs
     def diffusion_map(self, n_components: int = 2) -> DiffusionCoordinates:
         """Diffusion map of the training points, out of the same sketch: the one for pictures.
 
@@ -382,6 +410,7 @@ class HeatSketch(HeatEmbedding):
         coordinates = model._weighted(vectors * weights(values, self.power_), A)
         return DiffusionCoordinates(self._in_given_order(coordinates), values, residuals)
 
+    @with_n_jobs
     def drift(self, other: HeatSketch, *, confidence: float = 0.95) -> Drift:
         """Compare with another sketch: how far the geometry moved, and which rows did.
 
@@ -545,6 +574,8 @@ class DiffusionMap(HeatEmbedding):
         Diffusion time ``t``.
     epsilon, n_neighbors, metric, affinity, self_loops, normalization, weighting, engine :
         As for :class:`HeatSketch`.
+    n_jobs, verbose :
+        As for :class:`HeatSketch`.
 
     Attributes
     ----------
@@ -588,6 +619,8 @@ class DiffusionMap(HeatEmbedding):
         normalization="auto",
         weighting="symmetric",
         engine="local",
+        n_jobs=None,
+        verbose=None,
     ):
         self.n_components = n_components
         self.power = power
@@ -599,6 +632,8 @@ class DiffusionMap(HeatEmbedding):
         self.normalization = normalization
         self.weighting = weighting
         self.engine = engine
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _before_last(self, A: HeatOperator) -> np.ndarray:
         if is_lazy(A.stationary):

@@ -38,6 +38,7 @@ from heatsketch.memory import physical_memory
 from heatsketch.metrics import (
     LIST_METRICS,
     METRICS,
+    metric_of,
     refuse_asymmetric,
     refuse_zero_rows,
     squared_distances_to,
@@ -84,7 +85,7 @@ def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euc
         a point is the first neighbour of itself, and ties are all kept.
         None keeps every pair.
     metric : str or callable, default="euclidean"
-        A name from ``METRICS``, ``"precomputed"``, or a function of two points.
+        A name from ``METRICS`` or ``ALIASES``, ``"precomputed"``, or a function of two points.
 
     Returns
     -------
@@ -149,7 +150,7 @@ def squared_distances(X_new: Any, X: Any, *, metric: Any = "euclidean") -> Any:
     >>> squared_distances(np.array([[1.0]]), np.array([[0.0], [1.0], [3.0]]))
     array([[1., 0., 4.]])
     """
-    X_new, X = _floats(X_new), _floats(X)
+    X_new, X, metric = _floats(X_new), _floats(X), metric_of(metric)
     if metric == "precomputed" and sparse.issparse(X_new):
         return _squares(X_new)
     if callable(metric) and not sparse.issparse(X):
@@ -269,7 +270,7 @@ def find_neighbors(
     >>> 0.9 < d2.nnz / wanted.nnz < 1.1
     True
     """
-    X = _floats(X)
+    X, metric = _floats(X), metric_of(metric)
     order = np.arange(X.shape[0])
     if metric == "precomputed" and sparse.issparse(X):
         return Neighbors(X, order, metric), _symmetric_squares(X)

@@ -50,11 +50,14 @@ from heatsketch.engines import ENGINES, Engine, LocalEngine, resolve_engine
 from heatsketch.exceptions import HeatSketchError, TrainingDataError
 from heatsketch.graph import METRICS, label_components
 from heatsketch.heat_operator import HeatOperator, heat_operator, heat_rows
+from heatsketch.metrics import ALIASES
 from heatsketch.normalization import SCALINGS
 from heatsketch.random_block import Kind, gaussians_apart
 from heatsketch.row_blocks import in_memory, is_lazy
 from heatsketch.saved_models import SaveMixin
+from heatsketch.threads import with_n_jobs
 from heatsketch.validation import (
+    MACHINE_CONSTRAINTS,
     Count,
     check_affinities,
     check_distances,
@@ -107,12 +110,13 @@ class HeatEmbedding(
         "n_components": [Count()],
         "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto", "local"})],
         "n_neighbors": [Interval(Integral, 2, None, closed="left"), None],
-        "metric": [StrOptions({*METRICS, "precomputed"}), callable],
+        "metric": [StrOptions({*METRICS, *ALIASES, "precomputed"}), callable],
         "affinity": [StrOptions({"gaussian", "precomputed"})],
         "self_loops": ["boolean"],
         "normalization": [StrOptions({"auto", *SCALINGS})],
         "weighting": [StrOptions({"symmetric", "random_walk"})],
         "engine": [StrOptions(set(ENGINES)), Engine],
+        **MACHINE_CONSTRAINTS,
     }
 
     @abstractmethod
@@ -134,6 +138,7 @@ class HeatEmbedding(
         """Raise an error if options exclude each other."""
 
     @checks_parameters
+    @with_n_jobs
     def fit(self, X: Any, y: Any = None, *, row_ids: Any = None) -> Self:
         """Embed the points of ``X``.
 
@@ -253,6 +258,7 @@ class HeatEmbedding(
         """
         return self.fit(X, y, **fit_params).embedding_
 
+    @with_n_jobs
     def transform(self, X: Any) -> np.ndarray:
         """Embed new points by the rule that embedded the training points.
 

@@ -16,8 +16,10 @@ from scipy.spatial.distance import cdist
 from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, ScaleError
 
 __all__ = [
+    "ALIASES",
     "LIST_METRICS",
     "METRICS",
+    "metric_of",
     "refuse_asymmetric",
     "refuse_other_width",
     "refuse_zero_rows",
@@ -27,6 +29,7 @@ __all__ = [
 
 def squared_distances_to(X: Any, metric: Any) -> Callable[[Any], np.ndarray]:
     """Return the function that takes some rows to their squared distances to all rows of ``X``."""
+    metric = metric_of(metric)
     if metric == "precomputed":
         return np.square
     if sparse.issparse(X) and metric not in {"euclidean", "cosine"}:
@@ -38,8 +41,8 @@ def squared_distances_to(X: Any, metric: Any) -> Callable[[Any], np.ndarray]:
         return partial(_by_cdist, X=X, metric=metric)
     if metric not in METRICS:
         raise HeatSketchError(
-            f"metric={metric!r} is unknown; use one of {sorted(METRICS)}, 'precomputed', or a "
-            "function of two points."
+            f"metric={metric!r} is unknown; use one of {sorted([*METRICS, *ALIASES])}, "
+            "'precomputed', or a function of two points."
         )
     return partial(METRICS[metric], X=X)
 
@@ -86,6 +89,22 @@ METRICS: dict[str, Callable[..., np.ndarray]] = {
     "hamming": partial(_by_cdist, metric="hamming"),
     "jaccard": partial(_by_cdist, metric="jaccard"),
 }
+
+
+# Other names that scikit-learn has for them.
+ALIASES = {"l2": "euclidean", "l1": "manhattan", "cityblock": "manhattan"}
+
+
+def metric_of(metric: Any) -> Any:
+    """Return a metric by the name that we have for it.
+
+    Examples
+    --------
+    >>> from heatsketch.metrics import metric_of
+    >>> metric_of("l1"), metric_of("cosine")
+    ('manhattan', 'cosine')
+    """
+    return ALIASES.get(metric, metric) if isinstance(metric, str) else metric
 
 
 def _unit_rows(X: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,8 @@ from heatsketch.exceptions import DtypeError
 from heatsketch.heat_embedding import checks_parameters
 from heatsketch.least_distortion import least_distortion_map
 from heatsketch.saved_models import SaveMixin
-from heatsketch.validation import Count, check_numbers, check_scale
+from heatsketch.threads import with_n_jobs
+from heatsketch.validation import MACHINE_CONSTRAINTS, Count, check_numbers, check_scale
 
 __all__ = ["NearIsometry"]
 
@@ -43,7 +45,10 @@ class NearIsometry(
     n_components : int, default=2
         Dimensions to keep, at most as many as there are features.
     random_state : int, RandomState instance or None, default=0
-        Of the starts of the descent, and of the samples in which hard pairs are looked for.
+        Of the starts of the descent, and of the samples in which hard pairs are looked for. None
+        draws a seed from the operating system, and leaves NumPy's global state alone.
+    n_jobs, verbose :
+        As for :class:`HeatSketch`.
 
     Attributes
     ----------
@@ -62,7 +67,7 @@ class NearIsometry(
     history_ : array
         The distortion after each round.
     parameters_ : dict
-        The parameters as they were in :meth:`fit`.
+        The parameters but ``n_jobs`` and ``verbose``, as they were in :meth:`fit`.
     n_features_in_ : int
         Number of features of ``X``.
     feature_names_in_ : array of str
@@ -84,13 +89,17 @@ class NearIsometry(
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Count()],
         "random_state": ["random_state"],
+        **MACHINE_CONSTRAINTS,
     }
 
-    def __init__(self, n_components=2, *, random_state=0):
+    def __init__(self, n_components=2, *, random_state=0, n_jobs=None, verbose=None):
         self.n_components = n_components
         self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @checks_parameters
+    @with_n_jobs
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the map.
 
@@ -104,9 +113,8 @@ class NearIsometry(
         self
         """
         X = self._check(X, reset=True)
-        seed = int(check_random_state(self.random_state).randint(2**31))
         with fit_progress(self):
-            found = least_distortion_map(X, int(self.n_components), seed=seed)
+            found = least_distortion_map(X, int(self.n_components), seed=_seed(self.random_state))
         self.components_ = found.components.T.astype(X.dtype)
         self.log_distortion_ = found.log_distortion
         self.n_pairs_ = found.n_pairs
@@ -148,3 +156,10 @@ class NearIsometry(
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _seed(random_state: Any) -> int:
+    if random_state is None:
+        return secrets.randbits(31)
+    # A number is not its own seed here: the maps that it leads to shall stay what they were.
+    return int(check_random_state(random_state).randint(2**31))

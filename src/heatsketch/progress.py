@@ -20,6 +20,7 @@ Listener = Callable[[str, int], Callable[[], None]]
 
 PATIENCE = 3.0  # seconds of silence
 EVERY = 0.2  # seconds between two lines
+EVERY_LINE = 5.0  # where lines stay
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
@@ -52,13 +53,24 @@ def listening(listener: Listener) -> Iterator[None]:
         _listener.reset(token)
 
 
-def on_terminal(stream: TextIO | None = None) -> Listener:
-    """Return a listener that writes a line to a terminal, and nothing elsewhere.
+def on_terminal(stream: TextIO | None = None, *, verbose: bool | int | None = None) -> Listener:
+    """Return a listener that writes how far work has come.
 
-    It is silent for the first seconds, and leaves nothing behind.
+    Parameters
+    ----------
+    stream : text stream, optional
+        The standard error stream if left out.
+    verbose : bool, int or None, default=None
+        Whether to write. None writes to a terminal or a notebook only, and is silent for the first
+        seconds. There a line is written over and over, and nothing left behind; elsewhere lines
+        stay.
     """
     stream = stream or sys.stderr
-    start = perf_counter()
+    on_screen = _is_screen(stream)
+    if not (on_screen if verbose is None else verbose and stream):
+        return lambda name, n_steps: lambda: None
+    start, patience = perf_counter(), 0.0 if verbose else PATIENCE
+    every = EVERY if on_screen else EVERY_LINE
 
     def listener(name: str, n_steps: int) -> Callable[[], None]:
         begun, state = perf_counter(), {"done": 0, "shown": 0.0}
@@ -66,14 +78,23 @@ def on_terminal(stream: TextIO | None = None) -> Listener:
         def done() -> None:
             state["done"] += 1
             now, last = perf_counter(), state["done"] >= n_steps
-            if now - start < PATIENCE or not (last or now - state["shown"] > EVERY):
+            if now - start < patience or not (last or now - state["shown"] > every):
                 return
             state["shown"] = now
             left = (now - begun) / state["done"] * (n_steps - state["done"])
             line = f"heatsketch: {name} {state['done'] / n_steps:4.0%}, {left:.0f} s left"
-            stream.write("\r" + ("" if last else line).ljust(60) + ("\r" if last else ""))
+            if on_screen:
+                stream.write("\r" + ("" if last else line).ljust(60) + ("\r" if last else ""))
+            else:
+                stream.write(line + "\n")
             stream.flush()
 
         return done
 
-    return listener if stream.isatty() else lambda name, n_steps: lambda: None
+    return listener
+
+
+def _is_screen(stream: TextIO | None) -> bool:
+    if stream is None:  # as in a program without a console
+        return False
+    return stream.isatty() or type(stream).__module__.startswith("ipykernel.")

@@ -29,6 +29,7 @@ from heatsketch.exceptions import (
 from heatsketch.graph import LIST_METRICS, METRICS, Neighbors
 from heatsketch.heat_operator import HeatOperator, Scaled
 from heatsketch.heat_trace import HeatTrace
+from heatsketch.metrics import metric_of
 from heatsketch.model_file import FORMAT_VERSION, REMEDY, read_model_file, write_model_file
 from heatsketch.model_parts import (
     Array,
@@ -204,6 +205,7 @@ PARTS: dict[str, dict[str, Part]] = {
 }
 # What tells about single points, and nobody needs who has their embedding.
 TRAINING_DATA = ("before_last_", "neighbors_", "heat_operator_", "scaling_", "component_labels_")
+OF_MACHINE = ("n_jobs", "verbose")  # parameters that a file does not hold
 LARGEST_POWER = 2**53  # beyond it floats are not whole, and growing would never end
 # Attributes that only some fits have; neighbors_ is what precomputed affinities have not.
 OPTIONAL = {
@@ -260,7 +262,9 @@ class SaveMixin:
         left_out = () if training_data else TRAINING_DATA
         present = [name for name in parts if hasattr(self, name) and name not in left_out]
         fitted = self.get_params() | getattr(self, "parameters_", {})
-        parameters = {name: _plain(name, value) for name, value in fitted.items()}
+        parameters = {
+            name: _plain(name, value) for name, value in fitted.items() if name not in OF_MACHINE
+        }
         kept = Kept()
         for name in present:
             parts[name].put(kept, name, _told(name, getattr(self, name), training_data))
@@ -280,13 +284,15 @@ class SaveMixin:
         """Return what a model goes by once it is fitted, whatever is set then: its parameters.
 
         Not the engine, which says where to work and not what comes out, and may be gone some day.
+        Nor threads and progress. A metric has the one name that we have for it.
         """
         given = self.get_params(deep=False)
-        return {
+        plain = {
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in given.items()
-            if name != "engine"
+            if name not in {"engine", *OF_MACHINE}
         }
+        return plain | {"metric": metric_of(plain["metric"])} if "metric" in plain else plain
 
 
 def _told(name: str, value: Any, training_data: bool) -> Any:
@@ -376,9 +382,10 @@ def typed(about: Mapping[str, Any], name: str, kind: type) -> Any:
 
 
 def _parameters(about: Mapping[str, Any], kind: Any) -> dict[str, Any]:
-    given, known = typed(about, "parameters", dict), kind._get_param_names()
+    given = typed(about, "parameters", dict)
+    known = set(kind._get_param_names()) - set(OF_MACHINE)
     # A later version may have parameters that it knows we do not need.
-    if about["format_version"] <= FORMAT_VERSION and not given.keys() <= set(known):
+    if about["format_version"] <= FORMAT_VERSION and not given.keys() <= known:
         raise Refused(f"its parameters are {sorted(given)}")
     parameters = {name: value for name, value in given.items() if name in known}
     parameters |= _of_version_one(parameters, about)

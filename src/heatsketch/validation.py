@@ -43,6 +43,7 @@ from heatsketch.plain_numbers import (
 from heatsketch.row_blocks import from_each_block, is_lazy
 
 __all__ = [
+    "MACHINE_CONSTRAINTS",
     "Count",
     "check_affinities",
     "check_distances",
@@ -71,6 +72,13 @@ class Count(Interval):
     def is_satisfied_by(self, val: Any) -> bool:
         """Say whether it is a number of things."""
         return not isinstance(val, bool) and super().is_satisfied_by(val)
+
+
+# Of parameters that say how to work, and not what comes out.
+MACHINE_CONSTRAINTS: dict[str, list[Any]] = {
+    "n_jobs": [Count(), Interval(Integral, None, -1, closed="right"), None],
+    "verbose": ["verbose", None],
+}
 
 
 def check_whole(name: str, value: Any, *, least: int = 1, most: float = math.inf) -> int:

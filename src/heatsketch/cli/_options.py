@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from heatsketch.metrics import METRICS
+from heatsketch.metrics import ALIASES, METRICS
 from heatsketch.normalization import SCALINGS
 
 __all__ = [
@@ -204,7 +204,9 @@ Neighbors = Annotated[
         help="Nearest neighbours, or all pairs.",
     ),
 ]
-Metric = Annotated[Any, one_of(*METRICS, "precomputed", about="Of distances between rows")]
+Metric = Annotated[
+    Any, one_of(*METRICS, *ALIASES, "precomputed", about="Of distances between rows")
+]
 Normalization = Annotated[
     Any,
     one_of("auto", *SCALINGS, about="Of the affinities; auto is degree for graphs, else symmetric"),

@@ -1,28 +1,8 @@
-r"""Diffusion distances inside scanpy: tools that read and write AnnData.
-
-.. math:: Y = \frac{1}{\sqrt{k}} f(A) G, \qquad E |y_i - y_j|^2 = |f(A)_i - f(A)_j|^2
-
-with ``f`` the sum over all diffusion times, or one power, and ``A`` the heat operator of the graph
-of neighbours that ``scanpy.pp.neighbors`` found, or of any representation of the cells. The
-tools keep to the manners of ``scanpy.tl``::
-
-    import heatsketch.scanpy as hs
-
-    sc.pp.neighbors(adata)
-    hs.tl.heatsketch(adata)                     # adata.obsm["X_heatsketch"]
-    hs.tl.heat_pseudotime(adata, "cell 17")     # adata.obs["heat_pseudotime"], with its interval
-    hs.tl.drift(adata, before)                  # adata.obs["drift"], which cells moved
-
-The random numbers of a cell depend on the seed and on its name in ``obs_names``. So two AnnData
-that name their cells alike can be compared, whatever cells came or went.
-
-(``anndata`` is imported when a tool is called, here and where files are read only.)
-"""
+"""The tools, as scanpy has them: ``hs.tl.heatsketch(adata)``."""
 
 from __future__ import annotations
 
 from numbers import Integral
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,8 +13,9 @@ from heatsketch.drift import drift as sketch_drift
 from heatsketch.estimators import HeatSketch
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.row_names import row_numbers
+from heatsketch.validation import seed_of
 
-__all__ = ["drift", "heat_pseudotime", "heatsketch", "tl"]
+__all__ = ["drift", "heat_pseudotime", "heatsketch"]
 
 DEFAULT_SEED = 0
 # What two sketches must have in common, or their difference would be one of these, too.
@@ -58,6 +39,7 @@ def heatsketch(
     use_rep: str | None = None,
     key_added: str | None = None,
     rng: Any = None,
+    random_state: Any = None,
     copy: bool = False,
 ) -> Any:
     r"""Embed cells so that Euclidean distances estimate diffusion distances.
@@ -81,6 +63,8 @@ def heatsketch(
         Name of the results in ``obsm`` and in ``uns``.
     rng : int, numpy.random.Generator or None, default=None
         Seed of the random numbers. None is the seed 0, so that two runs can be compared.
+    random_state : int, numpy.random.RandomState or None, default=None
+        The same by its older name, as in scanpy; give one of the two.
     copy : bool, default=False
         Return a copy, in memory, instead of writing to ``adata``.
 
@@ -106,7 +90,9 @@ def heatsketch(
     """
     adata = _annotated(adata, "adata", copy=copy)
     source = _source(adata, neighbors_key, use_rep)
-    model = _fitted(adata, source, HeatSketch(n_comps, power=power, random_state=_seed(rng)))
+    model = _fitted(
+        adata, source, HeatSketch(n_comps, power=power, random_state=_seed(rng, random_state))
+    )
     key, uns_key = _places(key_added)
     adata.obsm[key] = model.embedding_
     adata.uns[uns_key] = {"params": _params(model, source)}
@@ -123,6 +109,7 @@ def heat_pseudotime(
     key_added: str = "heat_pseudotime",
     confidence: float = 0.95,
     rng: Any = None,
+    random_state: Any = None,
     copy: bool = False,
 ) -> Any:
     r"""Diffusion pseudotime: how far cells are from a root, at all diffusion times together.
@@ -141,7 +128,7 @@ def heat_pseudotime(
         Name or position of the cell to start from; ``uns["iroot"]`` if left out.
     n_comps : int, default=128
         Columns of the sketch. The error of a pseudotime is about ``1 / sqrt(2 n_comps)`` of it.
-    neighbors_key, use_rep, rng, copy :
+    neighbors_key, use_rep, rng, random_state, copy :
         As for :func:`heatsketch`.
     key_added : str, default="heat_pseudotime"
         Name of the results in ``obs`` and in ``uns``.
@@ -178,7 +165,7 @@ def heat_pseudotime(
     source = _source(adata, neighbors_key, use_rep)
     # The weighting is that of diffusion pseudotime; without it, cells where many are would seem
     # late.
-    seeded = {"weighting": "random_walk", "random_state": _seed(rng)}
+    seeded = {"weighting": "random_walk", "random_state": _seed(rng, random_state)}
     model = _fitted(adata, source, HeatSketch(n_comps, **seeded))
     found = model.pseudotime(start, confidence=confidence)
     unit = found.distance.max() or 1.0  # of cells that are all equal, none is late
@@ -271,10 +258,6 @@ def drift(
         "params": {"confidence": float(confidence), "key": uns_key, "version": __version__},
     }
     return adata if copy else None
-
-
-# As in scanpy: hs.tl.heatsketch(adata).
-tl = SimpleNamespace(heatsketch=heatsketch, heat_pseudotime=heat_pseudotime, drift=drift)
 
 
 # --- what comes in -------------------------------------------------------------------------
@@ -371,15 +354,24 @@ def _root(adata: Any, root: Any) -> int:
     )
 
 
-def _seed(rng: Any) -> int:
-    if rng is None:
+def _seed(rng: Any, random_state: Any) -> int:
+    if rng is not None and random_state is not None:
+        raise HeatSketchError(
+            f"rng={rng!r} and random_state={random_state!r} are two seeds; give one of them."
+        )
+    name, given, kind = "rng", rng, "numpy.random.Generator"
+    if random_state is not None:
+        name, given, kind = "random_state", random_state, "numpy.random.RandomState"
+    if given is None:
         return DEFAULT_SEED
-    if isinstance(rng, np.random.Generator):
-        return int(rng.integers(2**31))
-    if isinstance(rng, Integral):
-        return int(rng)
+    if isinstance(given, Integral):
+        return int(given)
+    if name == "rng" and isinstance(given, np.random.Generator):
+        return int(given.integers(2**31))
+    if name == "random_state" and isinstance(given, np.random.RandomState):
+        return seed_of(given)
     raise HeatSketchError(
-        f"rng={rng!r} is no seed; give a whole number, a numpy.random.Generator, or None for 0."
+        f"{name}={given!r} is no seed; give a whole number, a {kind}, or None for 0."
     )
 
 

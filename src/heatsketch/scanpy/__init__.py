@@ -1,0 +1,25 @@
+r"""Diffusion distances inside scanpy: tools that read and write AnnData.
+
+.. math:: Y = \frac{1}{\sqrt{k}} f(A) G, \qquad E |y_i - y_j|^2 = |f(A)_i - f(A)_j|^2
+
+with ``f`` the sum over all diffusion times, or one power, and ``A`` the heat operator of the graph
+of neighbours that ``scanpy.pp.neighbors`` found, or of any representation of the cells. The
+tools keep to the manners of ``scanpy.tl``::
+
+    import heatsketch.scanpy as hs
+
+    sc.pp.neighbors(adata)
+    hs.tl.heatsketch(adata)                     # adata.obsm["X_heatsketch"]
+    hs.tl.heat_pseudotime(adata, "cell 17")     # adata.obs["heat_pseudotime"], with its interval
+    hs.tl.drift(adata, before)                  # adata.obs["drift"], which cells moved
+
+The random numbers of a cell depend on the seed and on its name in ``obs_names``. So two AnnData
+that name their cells alike can be compared, whatever cells came or went.
+
+(``anndata`` is imported when a tool is called, here and where files are read only.)
+"""
+
+from heatsketch.scanpy import tl
+from heatsketch.scanpy.tl import drift, heat_pseudotime, heatsketch
+
+__all__ = ["drift", "heat_pseudotime", "heatsketch", "tl"]
