@@ -40,6 +40,7 @@ for name, bad in [
     *[("n_neighbors", bad) for bad in (1, 0, -3, 2.5, "many")],
     *[("n_components", bad) for bad in (0, -2, 2.0, True, None)],
     *[("power", bad) for bad in (-1, np.nan, "long")],
+    ("neighbors", "faiss"),
     ("metric", "manhatan"),
     ("affinity", "rbf"),
     ("normalization", "none"),

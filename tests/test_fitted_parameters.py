@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from registry import cloud
 from sklearn.base import clone
+from sklearn.neighbors import KNeighborsTransformer
 
 from heatsketch import DiffusionMap, HeatSketch, LocalEngine, load, plot
 from heatsketch.near_isometry import NearIsometry
@@ -17,6 +18,7 @@ OTHERS = {
     "power": [9, "all", None],
     "epsilon": [1.0, "local", "auto", "wide"],
     "n_neighbors": [None, 7, "many"],
+    "neighbors": [KNeighborsTransformer(), "faiss"],
     "metric": ["cosine", "precomputed", "far"],
     "affinity": ["precomputed", "none"],
     "self_loops": [False],

@@ -13,11 +13,10 @@ from matplotlib import pyplot as plt
 from heatsketch import HeatSketch
 
 graph = nx.les_miserables_graph()
-people = np.array(graph)
-weights = nx.to_numpy_array(graph)
 # Nodes without a self-loop get a light one, and the normalization is that of a random walk. People
 # with many links have long rows; the random walk's weighting divides by the root of the degree.
-model = HeatSketch(512, affinity="precomputed", weighting="random_walk").fit(weights)
+model = HeatSketch(512, affinity="precomputed", weighting="random_walk").fit(graph)
+people = model.row_names_  # in the order of the rows
 
 # %%
 # Who is close, by all paths together, and how sure is the order?
@@ -32,7 +31,8 @@ print(f"sure of their order, one by one: {near.confidence[0].round(2)}")
 # The same as a picture: Marius to all others who are in at least twenty common chapters with
 # somebody, each with its interval of 95 %.
 
-others = np.flatnonzero((weights.sum(axis=1) >= 20) & (people != "Marius"))
+chapters = np.array([graph.degree(name, weight="weight") for name in people])
+others = np.flatnonzero((chapters >= 20) & (people != "Marius"))
 distance, low, high = model.diffusion_distances(
     np.column_stack([np.full_like(others, who), others])
 )

@@ -16,6 +16,7 @@ from heatsketch.drift import Drift, drift
 from heatsketch.engines import DaskEngine, Engine, LocalEngine
 from heatsketch.estimators import DiffusionMap, HeatSketch
 from heatsketch.graph import neighbor_graph
+from heatsketch.graph_affinity import Graph, graph_affinity
 from heatsketch.heat_operator import HeatOperator, heat_operator
 from heatsketch.heat_trace import HeatTrace, heat_trace
 from heatsketch.least_distortion import (
@@ -50,6 +51,7 @@ __all__ = [
     "Drift",
     "Engine",
     "EpsilonEstimate",
+    "Graph",
     "HeatOperator",
     "HeatSketch",
     "HeatTrace",
@@ -72,6 +74,7 @@ __all__ = [
     "exact_diffusion_distances",
     "gaussian_affinity",
     "gaussian_block",
+    "graph_affinity",
     "heat_operator",
     "heat_trace",
     "least_distortion_map",

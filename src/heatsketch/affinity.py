@@ -305,8 +305,15 @@ def strongest_columns(K: Any) -> np.ndarray:
     return np.asarray(K.argmax(axis=1)).ravel()
 
 
-def lonely_fraction(K: Any) -> float:
+def lonely_fraction(K: Any, *, linked_only: bool = False) -> float:
     """Fraction of points whose affinity is to themselves alone, but for a millionth.
+
+    Parameters
+    ----------
+    K : array, sparse matrix or RowBlocks of shape (n, n)
+    linked_only : bool, default=False
+        Whether points without any link are left out: an isolated node of a graph is a connected
+        component of its own. Where all are isolated, none is left out.
 
     Examples
     --------
@@ -317,7 +324,11 @@ def lonely_fraction(K: Any) -> float:
     """
     sums = multiply_vector(K, ones_for(K))
     diagonal = K.map_rows(_diagonal) if isinstance(K, RowBlocks) else K.diagonal()
-    return float(np.mean(1 - diagonal / sums < 1e-6))
+    links = 1 - diagonal / sums
+    lonely = links < 1e-6
+    if linked_only and (links > 0).any():
+        lonely = lonely[links > 0]
+    return float(np.mean(lonely))
 
 
 def _diagonal(block: sparse.csr_array) -> np.ndarray:

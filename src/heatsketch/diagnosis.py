@@ -35,7 +35,7 @@ _INSIDE = {"heatsketch", "joblib", "sklearn"}
 
 def warn_about_lonely_points(K: Any, epsilon: float | None) -> None:
     """Say that epsilon is too small: points that see only themselves are embedded as noise."""
-    lonely = lonely_fraction(K)
+    lonely = lonely_fraction(K, linked_only=epsilon is None)
     if lonely <= 0.05:
         return
     cause, remedy = f"epsilon={epsilon}", "use a larger epsilon"

@@ -77,6 +77,15 @@ class HeatSketch(HeatEmbedding):
     n_neighbors : int or None, default=15
         Keep a pair of points only if one is among the ``n_neighbors`` nearest of the other,
         itself included. None keeps all pairs, as the paper does.
+    neighbors : transformer or None, default=None
+        What finds the neighbours instead: scikit-learn's ``KNeighborsTransformer``, pynndescent's
+        ``PyNNDescentTransformer``, or any that returns sparse distances to the training points. A
+        clone of it is fitted, and kept as ``neighbors_.transformer``. It takes the place of
+        ``n_neighbors`` and ``engine``, which must be left at their defaults. ``metric`` must be
+        the metric of the transformer. A training point keeps its embedding in :meth:`transform`
+        if the transformer lists the same neighbours for it again; see
+        :mod:`heatsketch.transformer_neighbors`. Not for precomputed distances or affinities. Such
+        a model can be pickled if the transformer can, but not saved.
     metric : str or callable, default="euclidean"
         Distance: "euclidean" or "l2", "cosine", "manhattan", "cityblock" or "l1", "chebyshev",
         "hamming", "jaccard", a function of two points, or "precomputed" if ``X`` holds distances.
@@ -150,6 +159,9 @@ class HeatSketch(HeatEmbedding):
         other methods go by them.
     row_ids_ : array of int of shape (n_samples,)
         Row ids, in the order of ``heat_operator_``.
+    row_names_ : array of shape (n_samples,)
+        Names of the nodes in the order of ``embedding_``, if ``X`` was a graph; no part of a model
+        that was saved without its training data.
     stationary_length_ : float
         Length of the stationary direction of ``heat_operator_``.
     n_connected_components_ : int
@@ -159,7 +171,7 @@ class HeatSketch(HeatEmbedding):
     component_offsets_ : array of shape (c, n_components)
         What is added to the rows of each of ``c`` connected components, if there are several and
         the power was "all".
-    neighbors_ : Neighbors
+    neighbors_ : Neighbors or TransformerNeighbors
         The training points, and who is near them; not for precomputed affinities.
     order_ : array of shape (n_samples,)
         Which row of ``X`` each row of ``heat_operator_`` and ``before_last_`` belongs to: for
@@ -197,6 +209,7 @@ class HeatSketch(HeatEmbedding):
         power="all",
         epsilon="local",
         n_neighbors=15,
+        neighbors=None,
         metric="euclidean",
         affinity="gaussian",
         self_loops=True,
@@ -213,6 +226,7 @@ class HeatSketch(HeatEmbedding):
         self.power = power
         self.epsilon = epsilon
         self.n_neighbors = n_neighbors
+        self.neighbors = neighbors
         self.metric = metric
         self.affinity = affinity
         self.self_loops = self_loops
@@ -572,7 +586,9 @@ class DiffusionMap(HeatEmbedding):
         Number ``k`` of eigenvectors, the stationary one not counted.
     power : float, default=1.0
         Diffusion time ``t``.
-    epsilon, n_neighbors, metric, affinity, self_loops, normalization, weighting, engine :
+    epsilon, n_neighbors, neighbors, metric, affinity :
+        As for :class:`HeatSketch`.
+    self_loops, normalization, weighting, engine :
         As for :class:`HeatSketch`.
     n_jobs, verbose :
         As for :class:`HeatSketch`.
@@ -589,7 +605,7 @@ class DiffusionMap(HeatEmbedding):
         As for :class:`HeatSketch`.
     n_connected_components_, component_labels_ :
         As for :class:`HeatSketch`.
-    neighbors_, order_, stationary_length_, n_features_in_, feature_names_in_ :
+    neighbors_, order_, row_names_, stationary_length_, n_features_in_, feature_names_in_ :
         As for :class:`HeatSketch`.
 
     Examples
@@ -613,6 +629,7 @@ class DiffusionMap(HeatEmbedding):
         power=1.0,
         epsilon="local",
         n_neighbors=15,
+        neighbors=None,
         metric="euclidean",
         affinity="gaussian",
         self_loops=True,
@@ -626,6 +643,7 @@ class DiffusionMap(HeatEmbedding):
         self.power = power
         self.epsilon = epsilon
         self.n_neighbors = n_neighbors
+        self.neighbors = neighbors
         self.metric = metric
         self.affinity = affinity
         self.self_loops = self_loops

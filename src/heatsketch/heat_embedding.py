@@ -23,8 +23,9 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     _fit_context,
+    clone,
 )
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch.affinity import (
@@ -49,13 +50,16 @@ from heatsketch.diagnosis import (
 from heatsketch.engines import ENGINES, Engine, LocalEngine, resolve_engine
 from heatsketch.exceptions import HeatSketchError, TrainingDataError
 from heatsketch.graph import METRICS, label_components
+from heatsketch.graph_affinity import graph_affinity, is_graph
 from heatsketch.heat_operator import HeatOperator, heat_operator, heat_rows
 from heatsketch.metrics import ALIASES
 from heatsketch.normalization import SCALINGS
 from heatsketch.random_block import Kind, gaussians_apart
 from heatsketch.row_blocks import in_memory, is_lazy
+from heatsketch.row_names import row_numbers
 from heatsketch.saved_models import SaveMixin
 from heatsketch.threads import with_n_jobs
+from heatsketch.transformer_neighbors import neighbors_by_transformer
 from heatsketch.validation import (
     MACHINE_CONSTRAINTS,
     Count,
@@ -110,6 +114,7 @@ class HeatEmbedding(
         "n_components": [Count()],
         "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto", "local"})],
         "n_neighbors": [Interval(Integral, 2, None, closed="left"), None],
+        "neighbors": [HasMethods(["fit", "transform", "get_params"]), None],
         "metric": [StrOptions({*METRICS, *ALIASES, "precomputed"}), callable],
         "affinity": [StrOptions({"gaussian", "precomputed"})],
         "self_loops": ["boolean"],
@@ -146,11 +151,13 @@ class HeatEmbedding(
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
             Points; or a square matrix of distances (``metric="precomputed"``) or of affinities
-            (``affinity="precomputed"``).
+            (``affinity="precomputed"``). A graph of networkx, of igraph, or of
+            :func:`graph_affinity` has affinities and names of its nodes.
         y : ignored
         row_ids : array of int of shape (n_samples,), optional
-            What the random numbers of each row depend on, those that choose epsilon included; the
-            position of the row if left out. Rows with the same id in two data sets get the same
+            What the random numbers of each row depend on, those that choose epsilon included. If
+            left out, it is the name of a graph's node, where that is text or an integer, and
+            otherwise the position of the row. Rows with the same id in two data sets get the same
             random numbers, which makes the two embeddings comparable.
 
         Returns
@@ -163,6 +170,9 @@ class HeatEmbedding(
     def _fit(self, X: Any, row_ids: Any) -> Self:
         self._forget()
         fitted = self._with(**self._plain_parameters())
+        if fitted.neighbors is not None:  # whose own parameters may be set later
+            fitted = fitted._with(neighbors=clone(fitted.neighbors))
+            fitted._check_transformer()
         with resolve_engine(self.engine).working() as engine:
             fitted._fit_by(engine, X, row_ids)
             engine.finish(fitted.scaling_.current)
@@ -189,6 +199,7 @@ class HeatEmbedding(
 
     def _fit_by(self, engine: Engine, X: Any, row_ids: Any) -> None:
         self._check_options()
+        X, row_ids = self._named_rows(X, row_ids)
         X = self._check(engine.read(X), reset=True)
         rows = None if is_lazy(X) else check_row_ids(row_ids, X.shape[0])
         if rows is None and row_ids is not None:
@@ -214,6 +225,22 @@ class HeatEmbedding(
         self.stationary_length_ = A.stationary.dtype.type(np.sqrt(A.squared_length))
         self._embed(A, engine)
         self.heat_operator_ = self._remembering_points(A)
+
+    def _named_rows(self, X: Any, row_ids: Any) -> tuple[Any, Any]:
+        """Return the affinities of a graph, and row ids that depend on names of nodes."""
+        if not is_graph(X):
+            return X, row_ids
+        if self.affinity != "precomputed":
+            raise HeatSketchError(
+                f"affinity={self.affinity!r} is for points, and X is a graph; use "
+                "affinity='precomputed', by which the weights of its edges are the affinities."
+            )
+        affinity, self.row_names_ = graph_affinity(X)
+        # The text of other objects may be another one in the next process.
+        plain = all(isinstance(name, int | str) for name in self.row_names_.tolist())
+        if row_ids is None and plain:
+            row_ids = row_numbers(self.row_names_)
+        return affinity, row_ids
 
     def _remembering_points(self, A: HeatOperator) -> HeatOperator:
         # Of another engine we do not know how it came to its distances.
@@ -369,6 +396,22 @@ class HeatEmbedding(
         if reset and not sparse.issparse(X):
             check_symmetric(X, name="metric='precomputed'")
 
+    def _check_transformer(self) -> None:
+        """Refuse parameters that say how to search where a transformer does."""
+        if self.metric == "precomputed":
+            raise HeatSketchError(
+                f"neighbors={self.neighbors!r} is not for metric='precomputed', where X holds "
+                "distances already; pass points and the metric of the transformer, or leave "
+                "neighbors out."
+            )
+        for name, idle in (("n_neighbors", N_NEIGHBORS), ("engine", LocalEngine())):
+            value = getattr(self, name)
+            if value not in (idle, "local"):
+                raise HeatSketchError(
+                    f"{name}={value!r} has no use with neighbors={self.neighbors!r}, which "
+                    f"searches in its own way; leave {name} out, and set the transformer's."
+                )
+
     def _training_affinity(self, engine: Engine, X: Any, rows: Any) -> Any:
         self.epsilon_: Any = None
         self.order_: Any = None if rows is None else np.arange(X.shape[0])
@@ -382,16 +425,21 @@ class HeatEmbedding(
             # Who is near whom must not depend on the order in which the rows came.
             self.order_ = np.argsort(rows)
             X, rows = X[self.order_], rows[self.order_]
-        self.neighbors_, d2 = engine.neighbors(
+        self.neighbors_, d2 = self._find_neighbors(engine, X)
+        found = self.neighbors_.order
+        self.order_ = found if self.order_ is None else self.order_[in_memory(found)]
+        d2 = self._in_units(d2, X, rows)
+        return gaussian_affinity(d2, epsilon=self._bandwidth)
+
+    def _find_neighbors(self, engine: Engine, X: Any) -> tuple[Any, Any]:
+        if self.neighbors is not None:
+            return neighbors_by_transformer(X, clone(self.neighbors), metric=self.metric)
+        return engine.neighbors(
             X,
             metric=self.metric,
             n_neighbors=self._n_neighbors(X),
             n_columns=self.n_components,
         )
-        found = self.neighbors_.order
-        self.order_ = found if self.order_ is None else self.order_[in_memory(found)]
-        d2 = self._in_units(d2, X, rows)
-        return gaussian_affinity(d2, epsilon=self._bandwidth)
 
     def _in_units(self, d2: Any, X: Any, rows: Any) -> Any:
         """Choose the bandwidth, and return squared distances that it is the bandwidth of."""

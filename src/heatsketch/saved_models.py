@@ -66,6 +66,14 @@ def _is_csr(value: Any) -> bool:
     return sparse.issparse(value) and value.format == "csr"
 
 
+def _is_numbers(value: Any) -> bool:
+    return _is_array(value) and value.dtype == np.int64
+
+
+def _is_text(value: Any) -> bool:
+    return _is_array(value) and all(isinstance(name, str) for name in value.tolist())
+
+
 def _matrix(shape: str, dtype: str = "F") -> Choice:
     return Choice(
         {"dense": (_is_array, Array(shape, dtype)), "sparse": (_is_csr, Csr(shape, dtype))}
@@ -173,6 +181,9 @@ EMBEDDING: dict[str, Part] = {
     "before_last_": Array("nk"),
     "neighbors_": NEIGHBORS,
     "heat_operator_": HEAT_OPERATOR,
+    "row_names_": Choice(
+        {"numbers": (_is_numbers, Array("n", "int64")), "text": (_is_text, Names("n"))}
+    ),
 }
 PARTS: dict[str, dict[str, Part]] = {
     "HeatSketch": {
@@ -204,7 +215,14 @@ PARTS: dict[str, dict[str, Part]] = {
     },
 }
 # What tells about single points, and nobody needs who has their embedding.
-TRAINING_DATA = ("before_last_", "neighbors_", "heat_operator_", "scaling_", "component_labels_")
+TRAINING_DATA = (
+    "before_last_",
+    "neighbors_",
+    "heat_operator_",
+    "scaling_",
+    "component_labels_",
+    "row_names_",
+)
 OF_MACHINE = ("n_jobs", "verbose")  # parameters that a file does not hold
 LARGEST_POWER = 2**53  # beyond it floats are not whole, and growing would never end
 # Attributes that only some fits have; neighbors_ is what precomputed affinities have not.
@@ -216,6 +234,7 @@ OPTIONAL = {
     "n_products_",
     "component_labels_",
     "component_offsets_",
+    "row_names_",
 }
 
 
@@ -261,7 +280,7 @@ class SaveMixin:
             )
         left_out = () if training_data else TRAINING_DATA
         present = [name for name in parts if hasattr(self, name) and name not in left_out]
-        fitted = self.get_params() | getattr(self, "parameters_", {})
+        fitted = self.get_params(deep=False) | getattr(self, "parameters_", {})
         parameters = {
             name: _plain(name, value) for name, value in fitted.items() if name not in OF_MACHINE
         }
@@ -327,6 +346,11 @@ def _plain(name: str, value: Any) -> Any:
         return value
     if type(value) is LocalEngine:
         return {"LocalEngine": {key: _plain(key, part) for key, part in asdict(value).items()}}
+    if name == "neighbors":
+        raise NotStorableError(
+            f"{name}={value!r} is not ours, and a model file holds no code; fit with "
+            "neighbors=None and n_neighbors, or use pickle, if all who load it trust you."
+        )
     raise NotStorableError(
         f"{name}={value!r} is code or state of your own, which only pickle could keep; use a "
         "name, a number or a LocalEngine for it, or pickle, if all who load it trust you."

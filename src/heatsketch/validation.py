@@ -217,7 +217,8 @@ def check_scale(X: Any, *, dtype: Any, reset: bool) -> None:
 
 def check_idle_parameters(estimator: Any) -> None:
     """Refuse parameters that say how to make affinities where these are given."""
-    for name, idle in (("epsilon", "local"), ("n_neighbors", 15), ("metric", "euclidean")):
+    idle_values = {"epsilon": "local", "n_neighbors": 15, "metric": "euclidean", "neighbors": None}
+    for name, idle in idle_values.items():
         value = getattr(estimator, name)
         if value != idle:
             raise HeatSketchError(

@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
+from llvmlite import ir
 from numba import njit
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from heatsketch.compiled._compile import compile_loop
 
-__all__ = ["add_pulls", "extreme_powers", "pair_squares"]
+__all__ = ["add_pulls", "extreme_powers", "pair_squares", "squares_between"]
+
+
+@intrinsic
+def _fused(typing, factor, total):
+    """Return ``total + factor**2``, rounded once."""
+
+    def generate(context, builder, signature, args):
+        kind = ir.FunctionType(args[0].type, [args[0].type] * 3)
+        name = f"llvm.fma.f{signature.args[0].bitwidth}"
+        fused = cgutils.get_or_insert_function(builder.module, kind, name)
+        return builder.call(fused, [args[0], args[0], args[1]])
+
+    return factor(factor, total), generate
+
+
+@compile_loop
+def squares_between(queries, points, first, second, out):
+    """Set ``out[e]`` to the squared distance of query ``first[e]`` and point ``second[e]``.
+
+    The coordinates are added as in :mod:`heatsketch.compiled.neighbors`, to the same bits.
+    """
+    for e in range(len(first)):
+        i, j, total = first[e], second[e], out.dtype.type(0)
+        for c in range(points.shape[1]):
+            total = _fused(queries[i, c] - points[j, c], total)
+        out[e] = total
 
 
 @compile_loop

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
-from heatsketch.exceptions import FileFormatError
+from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.files._csv import plain, text_lines
+from heatsketch.graph_affinity import Graph, undirected
 
 __all__ = ["Graph", "read_edge_list", "read_matrix_market"]
 
@@ -28,33 +28,6 @@ LAYOUTS = {
 }
 LINES_AT_ONCE = 2**16
 INTEGER = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
-
-
-class Graph(NamedTuple):
-    """An undirected graph.
-
-    Attributes
-    ----------
-    affinity : scipy.sparse.csr_array of shape (n_nodes, n_nodes)
-        Symmetric; for ``HeatSketch(affinity="precomputed")``. The diagonal is what the file says,
-        and nothing is added to it.
-    ids : array of shape (n_nodes,)
-        Of the nodes: int64 where all are integers, otherwise str.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from heatsketch.files import read_graph
-    >>> with TemporaryDirectory() as folder:
-    ...     length = Path(folder, "a.edges").write_text("anna bert 2.0")
-    ...     graph = read_graph(Path(folder, "a.edges"))
-    >>> graph.ids.tolist(), graph.affinity.toarray().tolist()
-    (['anna', 'bert'], [[0.0, 2.0], [2.0, 0.0]])
-    """
-
-    affinity: Any
-    ids: Any
 
 
 class _Claims(NamedTuple):
@@ -206,23 +179,8 @@ def _node_ids(names: list[str]) -> np.ndarray:
 
 def _undirected(path: Path, pairs: np.ndarray, weights: np.ndarray, n_nodes: int) -> Any:
     """Return a symmetric matrix with each edge once, whichever way it was listed."""
-    pairs = np.sort(pairs, axis=1)
-    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-    pairs, weights = pairs[order], np.asarray(weights, dtype=np.float64)[order]
-    again = (np.diff(pairs, axis=0) == 0).all(axis=1)
-    differ = again & (weights[1:] != weights[:-1])
-    if differ.any():
-        place = int(np.argmax(differ))
-        raise FileFormatError(
-            path,
-            f"the edge between nodes {pairs[place, 0]} and {pairs[place, 1]} (counted from 0) has "
-            f"the weights {weights[place]:.6g} and {weights[place + 1]:.6g}",
-            "list each edge once, or with the same weight in both directions",
-        )
-    first = np.concatenate([[True], ~again]) if len(pairs) else np.zeros(0, dtype=bool)
-    (low, high), weights = pairs[first].T, weights[first]
-    upper = sparse.csr_array((weights, (low, high)), shape=(n_nodes, n_nodes))
-    affinity = sparse.csr_array(upper + sparse.triu(upper, k=1).T)
-    affinity.eliminate_zeros()
-    affinity.sort_indices()
-    return affinity
+    try:
+        return undirected(pairs, weights, n_nodes, names=np.arange(n_nodes))
+    except HeatSketchError as error:
+        problem, _, remedy = str(error).rstrip(".").partition("; ")
+        raise FileFormatError(path, f"{problem} (counted from 0)", remedy) from error
