@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help install lint test nightly weekly repeat fuzz mutants audit sbom docs visit pictures bench chaos grid reproduce clean
+.PHONY: help install lint test lowest nightly weekly repeat fuzz mutants audit sbom docs visit pictures bench chaos grid reproduce clean
 
 help: ## list these words
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -18,6 +18,13 @@ test: ## tests with coverage, then the examples of the docstrings
 	python -m pytest -n 2 -m "not untraced" --cov --cov-report=term --cov-fail-under=95 tests
 	python -m pytest -n 2 -m untraced tests
 	python -m pytest --doctest-modules src
+
+lowest: ## the tests with the lowest version of each library that we allow, in build/lowest
+	uv venv --clear --quiet --python 3.11 build/lowest
+	uv pip compile --quiet --python-version 3.11 --resolution lowest-direct pyproject.toml \
+	--extra cli --extra cluster --extra files --extra plot --extra scanpy --output-file build/lowest/requirements.txt
+	uv pip install --quiet --python build/lowest --requirements build/lowest/requirements.txt --group test --editable .
+	build/lowest/bin/python -m pytest -n 2 -m "not untraced" -W ignore::pytest.PytestRemovedIn10Warning tests
 
 nightly: ## what takes too long for every change: more examples, flipped bits, kills by the system
 	HEATSKETCH_BIT_FLIPS=10000 HEATSKETCH_CHANGED_FILES=20000 HEATSKETCH_STRACE=1 \

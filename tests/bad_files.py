@@ -115,6 +115,34 @@ content(
 content("a.npz", "an array that is not there", PACKED, key="Y")
 
 
+def sparse_npz(what, *, files=BAD_FILES, **changes):
+    """A sparse matrix as scipy saves it, some of whose arrays are others, or are left out."""
+    whole = sparse.csr_array(np.eye(4))
+    parts = {"indices": whole.indices, "indptr": whole.indptr, "data": whole.data}
+    parts |= {"format": np.array(b"csr"), "shape": np.array([4, 4])}
+    parts = {name: value for name, value in (parts | changes).items() if value is not None}
+    arrays = {f"{name}.npy": npy_bytes(np.array(value)) for name, value in parts.items()}
+    content("a.npz", f"sparse, {what}", npz_bytes(**arrays), files=files)
+
+
+sparse_npz("indices out of range", shape=[4, 5], indices=[0, 1, 2, 10**6])
+sparse_npz("negative indices", shape=[4, 5], indices=[0, 1, 2, -5])
+sparse_npz("pointers that go back", shape=[4, 5], indptr=[0, 3, 2, 3, 4])
+sparse_npz("pointers beyond the entries", shape=[4, 5], indptr=[0, 1, 2, 3, 100])
+sparse_npz("too few pointers", shape=[9, 5])
+sparse_npz("claims many columns", shape=[4, 10**12])
+sparse_npz("claims many rows", shape=[10**12, 5], format=b"coo", row=[0] * 4, col=[0] * 4)
+sparse_npz("negative shape", shape=[-4, -5])
+sparse_npz("no indices", shape=[4, 5], indices=None)
+sparse_npz("unknown format", shape=[4, 5], format=b"lil")
+sparse_npz("complex", shape=[4, 5], data=[1j] * 4)
+sparse_npz("floats for indices", shape=[4, 5], indices=[0.0, 1.0, 2.0, 3.0])
+sparse_npz("coordinates out of range", shape=[4, 5], format=b"coo", row=[9] * 4, col=[0] * 4)
+sparse_npz("a graph with two weights", files=BAD_GRAPHS, indices=[1, 0, 2, 3], data=[1.0, 2, 1, 1])
+sparse_npz("a graph that is not square", files=BAD_GRAPHS, shape=[4, 5])
+content("a.npz", "no graph", npz_bytes(**{"X.npy": WHOLE}), files=BAD_GRAPHS)
+
+
 @bad("a.npz", "a bomb")
 def bomb(path):
     """Half a mebibyte that unpacks into half a gibibyte."""
@@ -349,3 +377,15 @@ edges("no number", b"1 2 heavy\n")
 edges("underscores", b"1 2 1_0\n")
 edges("two weights", b"a b 1\nb a 2\n")
 edges("not utf-8", b"\xff\xfe 2\n")
+
+
+def edge_table(what, data, name="a.csv"):
+    content(name, what, data, files=BAD_GRAPHS)
+
+
+edge_table("edges: no node", b"source,target\n1,2\n2,\n")
+edge_table("edges: no edges", b"source,target\n")
+edge_table("edges: which columns", b"a,b,c,d\n1,2,3,4\n")
+edge_table("edges: no number", b"source,target,weight\n1,2,heavy\n")
+edge_table("edges: two weights", b"source,target,weight\n1,2,1\n2,1,2\n")
+edge_table("edges: names or numbers", b"1,2\n2,3\n")

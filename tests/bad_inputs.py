@@ -200,7 +200,7 @@ for name, series in [
     ("dates", pl.Series([0, 1, 2]).cast(pl.Date)),
     ("durations", pl.Series([0, 1, 2]).cast(pl.Duration)),
     ("categories", pl.Series(list("aba")).cast(pl.Categorical)),
-    ("lists", pl.Series([[1], [2], [3]])),
+    ("lists of text", pl.Series([["1"], ["2"], ["3"]])),
 ]:
     says = ("column 'b' of X", str(series.dtype).partition("(")[0], "encode it as numbers")
     X = pl.DataFrame({"a": [1, 2, 3], "b": series})

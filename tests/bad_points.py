@@ -125,7 +125,7 @@ for name, X in {
 
 for name, column in {
     "intervals": pd.interval_range(0, 4),
-    "lists": [[1], [2], [3], [4]],
+    "lists of text": [["1"], ["2"], ["3"], ["4"]],
     "dicts": [{"a": 1}] * 4,
     "bytes": [b"1", b"2", b"3", b"4"],
     "complex numbers": np.arange(4) * 1j,
@@ -142,7 +142,7 @@ for name, series in {
     "moments": pl.Series([0, 1, 2]).cast(pl.Datetime),
     "bytes": pl.Series([b"1", b"2", b"3"]),
     "records": pl.Series([{"x": 1}, {"x": 2}, {"x": 3}]),
-    "arrays": pl.Series([[1, 2]] * 3, dtype=pl.Array(pl.Int64, 2)),
+    "arrays of text": pl.Series([["1", "2"]] * 3, dtype=pl.Array(pl.String, 2)),
     "an enumeration": pl.Series(list("aba"), dtype=pl.Enum(["a", "b"])),
 }.items():
     says = ("column 'b' of X", ".", "encode it as numbers.*or leave it out")

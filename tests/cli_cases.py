@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from registry import circle
+from scipy import sparse
 
 from heatsketch import DiffusionMap, HeatSketch
 from heatsketch.row_names import row_numbers
@@ -47,6 +48,24 @@ def shelf(folder):
     (folder / "header.csv").write_text("x,y\n")
     (folder / "gap.csv").write_text("x,y\n1,2\n3,\n5,6\n")
     (folder / "points.txt").write_text("1 2")
+    pairs = list(zip(names, names[1:] + names[:1], strict=True))
+    (folder / "edges.csv").write_text("\n".join(["source,target", *(f"{a},{b}" for a, b in pairs)]))
+    numbers = [f"{i}\t{(i + 1) % 60}\t1.5\tfriend" for i in range(60)]
+    (folder / "gephi.tsv").write_text("\n".join(["Source\tTarget\tWeight\tType", *numbers]))
+    (folder / "wide.csv").write_text("\n".join(["a,b,c,d", *["1,2,3,4"] * 9]))
+    (folder / "nan.edges").write_text("a b 1\nb c nan\n")
+    pq.write_table(pa.table({"to": range(9), "from": range(1, 10)}), folder / "edges.parquet")
+    rows = [f"{a},{x:.9g},{'' if a == 'r7' else y}" for a, (x, y) in zip(names, X, strict=True)]
+    (folder / "gap_of_r7.csv").write_text("\n".join(["who,x,height", *rows]))
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 2)
+    pq.write_table(pa.table({"who": names, "e": lists}), folder / "lists.parquet")
+    pq.write_table(pa.table({"who": names, "e": X.tolist()}), folder / "long_lists.parquet")
+    uneven = [*X[1:].tolist(), [1.0]]
+    pq.write_table(pa.table({"e": uneven}), folder / "uneven.parquet")
+    pq.write_table(pa.table({"e": [X.tolist()] * 3}), folder / "deep.parquet")
+    ring = sparse.diags_array(np.ones(60)) + sparse.diags_array(np.ones(59), offsets=1)
+    sparse.save_npz(folder / "ring.npz", sparse.csr_array(ring + ring.T))
+    sparse.save_npz(folder / "points.npz", sparse.csr_matrix(X))
     np.save(folder / "points.npy", X)
     np.save(folder / "wide.npy", np.ones((9, 5)))
     np.save(folder / "complex.npy", X.astype(complex))
@@ -103,6 +122,19 @@ CASES = [
     Case("zarr", f"{EMBED} -o out.zarr --labels kind", 0, "Written: out.zarr"),
     Case("edges", "embed ring.edges -o out.parquet --k 4", 0, "60 rows, 4 components"),
     Case("matrix market", "embed path.mtx -o out.npy --k 4", 0, "9 rows, 4 components"),
+    Case("edges in csv", "embed edges.csv --graph -o out.csv --k 4", 0, "60 rows, 4 components"),
+    Case("edges of Gephi", "embed gephi.tsv --graph -o out.csv --k 4", 0, "60 rows, 4 components"),
+    Case("edges in parquet", "embed edges.parquet --graph -o out.csv --k 4", 0, "10 rows, 4 comp"),
+    Case(
+        "edges by columns", "embed wide.csv --graph --columns b,c,d -o out.csv --k 1", 0, "2 rows"
+    ),
+    Case("edges as points", "embed gephi.tsv --no-graph --labels Type -o o.npz", 0, "60 rows"),
+    Case("edges as columns", "embed gephi.tsv --columns Source,Target -o o.npy", 0, "60 rows"),
+    Case("sparse points", "embed points.npz -o out.npy --k 4", 0, "60 rows, 4 components"),
+    Case("sparse graph", "embed ring.npz --graph -o out.npy --k 4", 0, "60 rows, 4 components"),
+    Case("sparse square points", "embed ring.npz --no-graph -o out.npy --k 4", 0, "60 rows, 4 com"),
+    Case("lists", "embed lists.parquet --ids who -o out.npz", 0, "60 rows"),
+    Case("long lists", "embed long_lists.parquet --columns e -o out.npy", 0, "60 rows"),
     Case("key", "embed two.npz --key b -o out.npy", 0, "60 rows"),
     Case("no header", "embed numbers.csv --no-header -o out.npy", 0, "3 rows"),
     Case("unicode", "embed Größe-点.csv --ids who -o Ausgabe-出.csv", 0, "Written: Ausgabe-出.csv"),
@@ -169,6 +201,17 @@ CASES = [
     Case(
         "graph with labels", "embed ring.edges -o out.csv --labels a", 2, "--labels is for tables"
     ),
+    Case(
+        "edges or points",
+        "embed edges.csv -o out.csv",
+        2,
+        "'source' and 'target' are the ends of edges; use --graph to embed the nodes of a graph, "
+        "or --no-graph",
+    ),
+    Case("edges of parquet or points", "embed edges.parquet -o out.csv", 2, "use --graph"),
+    Case("edges of Gephi or points", "embed gephi.tsv --labels Type -o o.csv", 2, "use --graph"),
+    Case("matrix or points", "embed ring.npz -o out.npy", 2, "matrix of shape (60, 60); use --gra"),
+    Case("labels of edges", "embed gephi.tsv --graph --labels Type -o o.csv", 2, "is for tables"),
     Case("odd rows", "distances m.heatsketch 0 1 2", 2, "even number"),
     Case("no rows", "distances m.heatsketch", 2, "--pairs"),
     Case("rows twice", "distances m.heatsketch 0 1 --pairs pairs.txt", 2, "either"),
@@ -218,6 +261,15 @@ CASES = [
     Case("three axes", "embed cube.npy -o out.npy", 3, "two axes"),
     Case("names or numbers", "embed numbers.csv -o out.npy", 3, "--header or --no-header"),
     Case("which array", "embed two.npz -o out.npy", 3, "two.npz"),
+    Case(
+        "which are ends", "embed wide.csv --graph -o out.csv", 3, "--columns source,target,weight"
+    ),
+    Case("graph of npy", "embed points.npy --graph -o out.csv", 3, "'.npy' is not that of a graph"),
+    Case("no square graph", "embed points.npz --graph -o out.csv", 3, "60 rows and 2 columns"),
+    Case("no sparse graph", "embed two.npz --graph -o out.csv", 3, "scipy.sparse.save_npz"),
+    Case("no points", "embed ring.edges --no-graph -o out.csv", 3, "not that of a table"),
+    Case("uneven lists", "embed uneven.parquet -o out.csv", 3, "row 59 of column 'e' is a list of"),
+    Case("lists of lists", "embed deep.parquet -o out.csv", 3, "write a number, or a list of"),
     Case("ids of npy", "embed points.npy -o out.npy --ids who", 3, "means nothing here"),
     Case("no such model", "info nowhere.heatsketch", 3, "No such file"),
     Case("no model", "info points.npy", 3, "points.npy"),
@@ -245,11 +297,20 @@ CASES = [
     ),
     Case("NaN", "embed nan.npy -o out.npy", 4, "row 7"),
     Case("infinity", "embed inf.npy -o out.npy", 4, "row 7"),
-    Case("gap", "embed gap.csv -o out.csv", 4, "row 1"),
+    Case("gap", "embed gap.csv -o out.csv", 4, "gap.csv contains NaN in row 1, column 1 ('y')"),
+    Case(
+        "gap of a name",
+        "embed gap_of_r7.csv --ids who --columns height -o out.csv",
+        4,
+        "gap_of_r7.csv contains NaN in row 7 ('r7'), column 0 ('height')",
+    ),
+    Case("weight NaN", "embed nan.edges -o o.csv", 4, "NaN in row 1 ('b'), column 2 ('c')"),
     Case("twins", "embed twins.parquet --columns x,y --ids who -o o.csv", 4, "row 0 is 'r0' and"),
     Case("float ids", "embed float_ids.parquet --columns x,y --ids who -o o.csv", 4, "whole numb"),
     Case("negative", "embed negative.edges -o out.csv", 4, "-1"),
-    Case("new NaN", "transform m.heatsketch nan.npy -o out.npy", 4, "rows 0 to 59, counted from 0"),
+    Case(
+        "new NaN", "transform m.heatsketch nan.npy -o out.npy", 4, "nan.npy contains NaN in row 7"
+    ),
     Case(
         "too wide", "transform m.heatsketch wide.npy -o o.npy", 4, "5 columns of numbers, and m.h"
     ),

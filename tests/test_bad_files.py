@@ -50,6 +50,7 @@ def test_the_command_line_refuses_a_bad_file_too(tmp_path, case):
     name, write, options = (BAD_FILES | BAD_GRAPHS)[case]
     write(tmp_path / name)
     given = [word for option, value in options.items() for word in OPTIONS[option](value)]
+    given += ["--graph"] if case in BAD_GRAPHS else ["--no-graph"]
     words = ["embed", str(tmp_path / name), "-o", str(tmp_path / "out.csv"), *given]
     result = CliRunner().invoke(app, words)
     assert result.exit_code in (ExitCode.INPUT, ExitCode.DATA, ExitCode.MEMORY), result.output

@@ -148,8 +148,11 @@ def test_transform_in_blocks_is_transform(desk, monkeypatch):
     found, who, _ = open_table("out.parquet", ids="who").read()
     assert who.tolist() == ids.tolist()
     np.testing.assert_allclose(found, heatsketch.load("m.heatsketch").transform(X), atol=1e-6)
-    result = run("transform m.heatsketch nan.npy -o bad.npy")
-    assert "rows 0 to 7, counted from 0: " in result.stderr
+    bad = np.load("points.npy")
+    bad[33, 1] = np.nan
+    np.save("later.npy", bad)
+    result = run("transform m.heatsketch later.npy -o bad.npy")
+    assert "later.npy contains NaN in row 33, column 1" in result.stderr
 
 
 def test_rows_with_the_same_id_are_the_same_rows(desk):

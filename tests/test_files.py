@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 import anndata
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -468,3 +469,128 @@ def test_an_edge_counts_once_whichever_way_it_is_listed(edges):
     found = {(ids[i], ids[j]) for i, j in zip(*dense.nonzero(), strict=True)}
     assert found == {pair for i, j in edges for pair in ((i, j), (j, i))}
     assert set(dense[dense != 0]) == {1.0}
+
+
+@pytest.mark.parametrize("name", ["edges.csv", "edges.tsv.gz", "edges.parquet"])
+def test_edges_in_a_table_are_those_of_a_list(tmp_path, name):
+    edges = pd.DataFrame(
+        {"source": [10, 2, 3, 3], "target": [2, 10, 2, 3], "weight": [0.5, 0.5, 1, 7]}
+    )
+    (tmp_path / "a.edges").write_text(edges.to_csv(sep=" ", index=False, header=False))
+    wanted, ids = read_graph(tmp_path / "a.edges")
+    for frame, options in (
+        (edges, {}),
+        (edges.assign(kind="friend")[["target", "source", "kind", "weight"]], {}),
+        (edges.set_axis(["a", "b", "c"], axis=1), {}),
+        (edges.assign(z=1).set_axis(list("abcz"), axis=1), {"columns": ["b", "a", "c"]}),
+    ):
+        if name.endswith("parquet"):
+            frame.to_parquet(tmp_path / name, index=False)
+        else:
+            frame.to_csv(tmp_path / name, index=False, sep="\t" if ".tsv" in name else ",")
+        affinity, found = read_graph(tmp_path / name, **options)
+        assert found.tolist() == ids.tolist() == [2, 3, 10]
+        np.testing.assert_array_equal(affinity.toarray(), wanted.toarray())
+
+
+def test_edges_without_a_header_or_with_a_gap(tmp_path):
+    (tmp_path / "a.csv").write_text("1,2\n2,3\n")
+    assert read_graph(tmp_path / "a.csv", header=False).ids.tolist() == [1, 2, 3]
+    (tmp_path / "b.csv").write_text("source,target\nanna,bert\nbert,\n")
+    with pytest.raises(FileFormatError, match="row 1 of column 'target' has no node; fill it in"):
+        read_graph(tmp_path / "b.csv")
+    pq.write_table(pa.table({"source": [1, 2], "target": [2, None]}), tmp_path / "c.parquet")
+    with pytest.raises(FileFormatError, match="row 1 of column 'target' has no node; fill it in"):
+        read_graph(tmp_path / "c.parquet")
+
+
+SPARSE = ["csr", "csc", "coo", "bsr", "dia"]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u1", "?"])
+@pytest.mark.parametrize("layout", SPARSE)
+@pytest.mark.parametrize("compressed", [True, False])
+def test_sparse_matrices_of_scipy(tmp_path, layout, dtype, compressed):
+    dense = (np.random.default_rng(0).integers(0, 3, (12, 6)) * (np.arange(6) % 2)).astype(dtype)
+    for kind in (sparse.csr_array, sparse.csr_matrix):
+        path = tmp_path / f"{kind.__name__}.npz"
+        sparse.save_npz(path, kind(dense).asformat(layout), compressed=compressed)
+        table = open_table(path)
+        assert (table.n_rows, table.names[-1], table.is_sparse) == (12, "x5", True)
+        assert table.dtype == (np.float32 if dtype in ("f4", "u1", "?") else np.float64)
+        blocks = [block.X for block in table.blocks(5)]
+        assert [block.shape[0] for block in blocks] == [5, 5, 2]
+        for X in (table.read().X, sparse.vstack(blocks)):
+            assert X.dtype == table.dtype
+            np.testing.assert_array_equal(X.toarray(), dense)
+        some = open_table(path, columns=["x3", "x1"]).read().X
+        np.testing.assert_array_equal(some.toarray(), dense[:, [3, 1]])
+
+
+@pytest.mark.parametrize("layout", SPARSE)
+def test_a_sparse_matrix_may_be_a_graph(tmp_path, layout):
+    upper = sparse.triu(sparse.random(20, 20, 0.3, random_state=0) + sparse.eye(20))
+    whole = upper + sparse.triu(upper, k=1).T
+    for name, matrix in (("once", upper), ("both ways", whole)):
+        sparse.save_npz(tmp_path / f"{name}.npz", sparse.csr_array(matrix).asformat(layout))
+        affinity, ids = read_graph(tmp_path / f"{name}.npz")
+        np.testing.assert_array_equal(affinity.toarray(), whole.toarray())
+        assert ids.tolist() == list(range(20))
+
+
+# --- lists of numbers, as embeddings are kept --------------------------------------------------
+
+VECTORS = np.random.default_rng(0).standard_normal((7, 3)).astype(np.float32)
+LISTS = {
+    "arrow, fixed": lambda path: pq.write_table(
+        pa.table({"a": range(7), "e": pa.FixedSizeListArray.from_arrays(VECTORS.ravel(), 3)}), path
+    ),
+    "arrow, not fixed": lambda path: pq.write_table(
+        pa.table({"a": range(7), "e": pa.array(VECTORS.tolist(), pa.list_(pa.float32()))}), path
+    ),
+    "arrow, row groups": lambda path: pq.write_table(
+        pa.table({"a": range(7), "e": pa.array(VECTORS.tolist(), pa.large_list(pa.float32()))}),
+        path,
+        row_group_size=2,
+    ),
+    "polars, Array": lambda path: pl.DataFrame(
+        {"a": range(7), "e": pl.Series(VECTORS, dtype=pl.Array(pl.Float32, 3))}
+    ).write_parquet(path),
+    "polars, List": lambda path: pl.DataFrame(
+        {"a": range(7), "e": pl.Series(VECTORS.tolist(), dtype=pl.List(pl.Float32))}
+    ).write_parquet(path),
+    "pandas": lambda path: pd.DataFrame({"a": range(7), "e": list(VECTORS)}).to_parquet(path),
+}
+
+
+@pytest.mark.parametrize("writer", LISTS)
+def test_lists_are_columns(tmp_path, writer):
+    path = tmp_path / "a.parquet"
+    LISTS[writer](path)
+    parts = ("e_0", "e_1", "e_2")
+    for options, names in (
+        ({"ids": "a"}, parts),
+        ({"columns": ["e"]}, parts),
+        ({"columns": ["e_2", "e_0"]}, ("e_2", "e_0")),
+    ):
+        table = open_table(path, **options)
+        assert (table.names, table.dtype, table.n_rows) == (names, np.float32, 7)
+        wanted = VECTORS[:, [parts.index(name) for name in names]]
+        np.testing.assert_array_equal(table.read().X, wanted)
+        np.testing.assert_array_equal(np.concatenate([b.X for b in table.blocks(2)]), wanted)
+    both = open_table(path, columns=["a", "e"])
+    assert both.names == ("a", *parts)
+    np.testing.assert_array_equal(both.read().X, np.column_stack([range(7), VECTORS]))
+    mixed = open_table(path, columns=["e_1", "a", "e_0"]).read().X
+    np.testing.assert_array_equal(mixed, np.column_stack([VECTORS[:, 1], range(7), VECTORS[:, 0]]))
+
+
+def test_a_list_that_is_missing_is_a_row_of_nan(tmp_path):
+    for kind in (pa.list_(pa.float64()), pa.list_(pa.float64(), 2)):
+        column = pa.array([None, [1, 2], [None, 4], None], kind)
+        pq.write_table(pa.table({"e": column}), tmp_path / "a.parquet")
+        table = open_table(tmp_path / "a.parquet")
+        nan = np.nan
+        wanted = [[nan, nan], [1, 2], [nan, 4], [nan, nan]]
+        np.testing.assert_array_equal(table.read().X, wanted)
+        np.testing.assert_array_equal(np.concatenate([b.X for b in table.blocks(1)]), wanted)

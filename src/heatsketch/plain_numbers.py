@@ -244,6 +244,8 @@ def native_numbers(X: Any, name: str = "X") -> Any:
             f"{name} is a {type(X).__name__}, which holds no numbers yet; pass {name}.collect()."
         )
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        _refuse_strange_names(X, name)
+        X = _lists_as_columns(X, name)
         _refuse_strange_columns(X, name)
         return X
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
@@ -318,11 +320,7 @@ def refuse_kind(dtype: Any, where: str = "X") -> None:
         )
 
 
-def _refuse_strange_columns(frame: Any, X: str) -> None:
-    """Look at a pandas or polars frame column by column.
-
-    Nulls are left to :func:`check_finite`: other names are to be reported before them.
-    """
+def _refuse_strange_names(frame: Any, X: str) -> None:
     names = list(frame.columns)
     if not names:
         raise HeatSketchError(
@@ -332,6 +330,71 @@ def _refuse_strange_columns(frame: Any, X: str) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise HeatSketchError(f"{X} has two columns named {twice!r}; rename one of them.")
+
+
+def _lists_as_columns(frame: Any, X: str) -> Any:
+    """Return a frame whose lists of numbers have become columns, as embeddings are kept.
+
+    The numbers of ``e`` are ``e_0``, ``e_1``, ...; as in a Parquet file.
+    """
+    matrices = {
+        name: matrix
+        for name in frame.columns
+        if (matrix := _matrix_of_lists(frame[name], f"column {name!r} of {X}")) is not None
+    }
+    if not matrices:
+        return frame
+    columns: dict[Any, Any] = {}
+    for name in frame.columns:
+        if name in matrices:
+            columns |= {f"{name}_{i}": part for i, part in enumerate(matrices[name].T)}
+        else:
+            columns[name] = frame[name]
+    return type(frame)(columns)
+
+
+def _matrix_of_lists(column: Any, where: str) -> Any:
+    """Return lists of numbers as rows; None for a column of anything else."""
+    is_polars = hasattr(column.dtype, "is_numeric")
+    lengths, numbers = _polars_lists(column) if is_polars else _pandas_lists(column)
+    if numbers is None or numbers.dtype.kind not in _NUMBERS or numbers.ndim != 1:
+        return None
+    width = next(length for length in lengths if length is not None)
+    for row, length in enumerate(lengths):
+        if length is None:
+            raise MissingValueError(
+                f"row {row} of {where} holds no list (NaN); fill it in, or drop the row."
+            )
+        if length != width or not width:
+            raise HeatSketchError(
+                f"row {row} of {where} is a list of {length} numbers, where the first has {width}; "
+                "make all lists of a column as long, and at least 1."
+            )
+    return numbers.reshape(-1, width)
+
+
+def _polars_lists(column: Any) -> tuple[list[int | None], Any]:
+    inner = getattr(column.dtype, "inner", None)
+    if inner is None or not inner.is_numeric() or column.null_count() == len(column):
+        return [], None
+    # An Array has lists of one length, for which it has a shape.
+    lists = column.arr.to_list() if hasattr(column.dtype, "shape") else column
+    return lists.list.len().to_list(), lists.explode().to_numpy()
+
+
+def _pandas_lists(column: Any) -> tuple[list[int | None], Any]:
+    values = column.tolist() if getattr(column.dtype, "kind", "O") == "O" else []
+    kinds = list | tuple | np.ndarray
+    lists = [np.asarray(value) for value in values if isinstance(value, kinds)]
+    lengths = [len(value) if isinstance(value, kinds) else None for value in values]
+    return lengths, np.concatenate(lists) if lists and all(v.ndim for v in lists) else None
+
+
+def _refuse_strange_columns(frame: Any, X: str) -> None:
+    """Look at a pandas or polars frame column by column.
+
+    Nulls are left to :func:`check_finite`: other names are to be reported before them.
+    """
     for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
         where = f"column {name!r} of {X}"
         if hasattr(dtype, "is_numeric"):  # polars
@@ -369,8 +432,22 @@ def _numbers_from_objects(array: np.ndarray, name: str) -> np.ndarray:
         ) from error
 
 
-def check_finite(X: Any, columns: Any = None, name: str = "X") -> None:
-    """Refuse NaN and infinity by their place, and by the name of the column if there is one."""
+def check_finite(
+    X: Any, columns: Any = None, name: str = "X", *, ids: Any = None, first_row: int = 0
+) -> None:
+    """Refuse NaN and infinity by their place, and by names of the row and the column, if any.
+
+    Rows count from ``first_row``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.plain_numbers import check_finite
+    >>> check_finite(np.array([[1, np.nan]]), ["x", "y"], "a.csv", ids=["r7"], first_row=7)
+    Traceback (most recent call last):
+    ...
+    heatsketch.exceptions.MissingValueError: a.csv contains NaN in row 7 ('r7'), column 1 ('y')...
+    """
     values = stored(X)
     with np.errstate(over="ignore", invalid="ignore"):
         # A sum is infinite or NaN if one of them is, and needs no memory.
@@ -382,8 +459,9 @@ def check_finite(X: Any, columns: Any = None, name: str = "X") -> None:
     row, column = int(place[0]), int(place[1])
     value = X[row, column]
     what = "NaN" if np.isnan(value) else f"infinity (inf): {value}"
-    label = f" ({columns[column]!r})" if columns is not None else ""
+    of_row = "" if ids is None else f" ({ids[row]!r})"
+    of_column = "" if columns is None else f" ({columns[column]!r})"
     raise MissingValueError(
-        f"{name} contains {what} in row {row}, column {column}{label}, and {len(bad)} such values "
-        "in all; fill them in (sklearn.impute), or drop their rows."
+        f"{name} contains {what} in row {first_row + row}{of_row}, column {column}{of_column}, and "
+        f"{len(bad)} such values in all; fill them in (sklearn.impute), or drop their rows."
     )

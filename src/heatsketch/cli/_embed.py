@@ -30,7 +30,7 @@ from heatsketch.cli._options import (
     readable_bytes,
     readable_seconds,
 )
-from heatsketch.cli._rows import Rows, Wanted, embedding_output, open_rows
+from heatsketch.cli._rows import Rows, Wanted, embedding_output, is_graph, open_rows
 from heatsketch.memory import peak_memory
 
 __all__ = ["embed"]
@@ -49,7 +49,7 @@ class _DryRun(Exception):  # noqa: N818 - it is no error
 
 
 def embed(
-    input: Annotated[Path, typer.Argument(help="A table, or a graph (.mtx, .edges).")],
+    input: Annotated[Path, typer.Argument(help="A table, or a graph (.mtx, .edges, --graph).")],
     *,
     output: Output,
     model: Annotated[Path | None, typer.Option(help="Where to save the model.")] = None,
@@ -65,6 +65,13 @@ def embed(
     ids: IdColumn = None,
     key: Key = None,
     header: Header = None,
+    graph: Annotated[
+        bool | None,
+        typer.Option(
+            help="Whether a table is a list of edges (source, target, perhaps weight), or a "
+            "sparse matrix .npz that of a graph."
+        ),
+    ] = None,
     memory_limit: MemoryLimit = None,
     overwrite: Overwrite = False,
     dry_run: Annotated[
@@ -90,7 +97,8 @@ def embed(
         normalization=normalization,
         random_state=seed,
     )
-    rows = open_rows(input, Wanted(columns, labels, ids, key, header))
+    wanted = Wanted(columns, labels, ids, key, header)
+    rows = open_rows(input, wanted, as_graph=is_graph(input, wanted, graph, metric))
     if rows.shape is None:
         sketch.set_params(affinity="precomputed")
     announced, engine = announced_engine(rows, sketch, memory_limit)

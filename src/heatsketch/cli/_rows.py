@@ -16,13 +16,23 @@ from heatsketch.files import (
     Block,
     Table,
     check_readable,
+    graph_in_table,
     open_table,
     read_graph,
     table_writer,
 )
+from heatsketch.plain_numbers import check_finite
 from heatsketch.progress import steps
 
-__all__ = ["Rows", "Wanted", "embedding_output", "open_rows", "open_wanted"]
+__all__ = [
+    "Rows",
+    "Wanted",
+    "check_block",
+    "embedding_output",
+    "is_graph",
+    "open_rows",
+    "open_wanted",
+]
 
 NUMBERS_ONLY = ".npy"  # which keeps neither ids nor labels
 BLOCK_ENTRIES = 2**22  # numbers that are written at a time
@@ -70,9 +80,31 @@ class Rows(NamedTuple):
     read: Callable[[], Block]
 
 
-def open_rows(path: Path, wanted: Wanted) -> Rows:
-    """Look at an input: a graph or a table, by its extension."""
+def is_graph(path: Path, wanted: Wanted, said: bool | None, metric: str) -> bool:
+    """Decide between a graph and a table: as was said, or by the extension.
+
+    A table that looks like a graph is refused until it is said which of the two it is: rows of
+    node numbers make points as well, in silence.
+    """
+    if said is not None:
+        return said
     if path.name.lower().endswith(GRAPH_EXTENSIONS):
+        return True
+    if wanted.columns is None and metric != "precomputed":  # with which a matrix is distances
+        carried = [*(wanted.labels or ()), *([] if wanted.ids is None else [wanted.ids])]
+        why = graph_in_table(path, carried=carried, header=wanted.header)
+        if why is not None:
+            raise CommandError(
+                f"{path}: {why}; use --graph to embed the nodes of a graph, or --no-graph to embed "
+                "its rows as points.",
+                ExitCode.ARGUMENTS,
+            )
+    return False
+
+
+def open_rows(path: Path, wanted: Wanted, *, as_graph: bool | None = None) -> Rows:
+    """Look at an input: a graph or a table, by its extension if ``as_graph`` is None."""
+    if path.name.lower().endswith(GRAPH_EXTENSIONS) if as_graph is None else as_graph:
         return _graph_rows(path, wanted)
     table = open_wanted(path, wanted)
     if not table.n_rows:
@@ -103,18 +135,26 @@ def _read(table: Table) -> Block:
     """Read all rows, and say how far that is."""
     done = steps("reading", 1)
     block = table.read()
+    check_block(table, block)
     done()
     return block
 
 
+def check_block(table: Table, block: Block, first_row: int = 0) -> None:
+    """Refuse what is not finite by its place in the file."""
+    names = table.names if _are_named(table.names) else None
+    check_finite(block.X, names, str(table.path), ids=block.ids, first_row=first_row)
+
+
 def _graph_rows(path: Path, wanted: Wanted) -> Rows:
+    in_table = not path.name.lower().endswith((*GRAPH_EXTENSIONS, ".npz"))
     for name, value in wanted._asdict().items():
-        if value is not None:
+        if value is not None and not (in_table and name in ("columns", "header")):
             message = f"--{name} is for tables, and {path} is a graph; leave it out."
             raise CommandError(message, ExitCode.ARGUMENTS)
     check_readable(path)
-    # Nodes of a Matrix Market file have no other names than their positions.
-    has_names = path.suffix.lower() != ".mtx"
+    # Nodes of a matrix have no other names than their positions.
+    has_names = path.suffix.lower() not in (".mtx", ".npz")
     return Rows(
         path=path,
         shape=None,
@@ -124,12 +164,13 @@ def _graph_rows(path: Path, wanted: Wanted) -> Rows:
         labels=(),
         must_keep_ids=has_names,
         is_dense=False,
-        read=lambda: _graph_block(path, has_names),
+        read=lambda: _graph_block(path, wanted, has_names),
     )
 
 
-def _graph_block(path: Path, has_names: bool) -> Block:
-    affinity, ids = read_graph(path)
+def _graph_block(path: Path, wanted: Wanted, has_names: bool) -> Block:
+    affinity, ids = read_graph(path, columns=wanted.columns, header=wanted.header)
+    check_finite(affinity, ids, str(path), ids=ids)
     return Block(affinity, ids if has_names else None)
 
 

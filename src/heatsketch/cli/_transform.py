@@ -19,7 +19,14 @@ from heatsketch.cli._options import (
     Output,
     Overwrite,
 )
-from heatsketch.cli._rows import Rows, Wanted, embedding_output, open_rows, open_wanted
+from heatsketch.cli._rows import (
+    Rows,
+    Wanted,
+    check_block,
+    embedding_output,
+    open_rows,
+    open_wanted,
+)
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.files import refuse_same_file
 from heatsketch.progress import listening, steps
@@ -88,6 +95,7 @@ def _write_blocks(fitted: Any, path: Path, wanted: Wanted, write: Any) -> int:
     done, start = steps("embedding", -(-table.n_rows // step)), 0
     for block in table.blocks(step):
         stop = start + block.X.shape[0]
+        check_block(table, block, start)
         try:
             # The steps of a block would hide those of all rows.
             with listening(lambda name, n_steps: lambda: None):

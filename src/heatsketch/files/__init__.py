@@ -4,7 +4,7 @@
 extension          what it is                                   blocks   writes   ids and labels
 =================  ===========================================  =======  =======  ===============
 .npy               one array                                    yes      rows     no
-.npz               one array of several                         yes      at once  other arrays
+.npz               one array of several, or a sparse matrix     yes      at once  other arrays
 .csv .tsv (.gz)    text                                         yes      rows     columns, as text
 .parquet           a file, or a folder of files                 yes      rows     columns
 .zarr              a folder of chunks                           yes      rows     other arrays
@@ -15,8 +15,11 @@ extension          what it is                                   blocks   writes 
 
 "Blocks" says that a table is read without ever being in memory as a whole, and "rows" that it is
 written so. (An array in columns inside ``.npz``, and a CSC matrix inside ``.h5ad``, are the
-exceptions: they have to be turned.) Ids and labels are in memory as a whole, but for ``.csv`` and
-``.parquet``.
+exceptions: they have to be turned; and so is a sparse matrix in ``.npz``, which is in memory while
+it is read.) Ids and labels are in memory as a whole, but for ``.csv`` and ``.parquet``.
+
+A graph may also be a list of edges in a table, or a sparse matrix of ``scipy.sparse.save_npz``, if
+:func:`read_graph` is asked for it.
 
 Whatever is wrong with a file is a :class:`~heatsketch.exceptions.FileFormatError` with the path,
 the cause and a remedy. Nothing is ever unpickled, and a chunk that is missing is never zeros.
@@ -29,6 +32,7 @@ from heatsketch.files._open import (
     GRAPH_EXTENSIONS,
     TABLE_EXTENSIONS,
     check_readable,
+    graph_in_table,
     open_table,
     read_graph,
     refuse_same_file,
@@ -45,6 +49,7 @@ __all__ = [
     "Table",
     "TableWriter",
     "check_readable",
+    "graph_in_table",
     "open_table",
     "read_graph",
     "refuse_same_file",

@@ -14,6 +14,7 @@ import numpy as np
 from heatsketch.exceptions import FileFormatError
 
 __all__ = [
+    "FEW",
     "Wanted",
     "carried",
     "check_matrix",

@@ -25,7 +25,7 @@ from heatsketch.files._columns import Wanted, choose_columns, numbered_names
 from heatsketch.files._output import Columns
 from heatsketch.files._table import Block, Table
 
-__all__ = ["open_csv", "plain", "text_lines", "write_csv"]
+__all__ = ["csv_names", "open_csv", "plain", "text_lines", "write_csv"]
 
 # As float() takes them, but for what :func:`plain` refuses.
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
@@ -70,6 +70,13 @@ def open_csv(path: Path, wanted: Wanted) -> Table:
         all_names=names,
         wanted=wanted,
     )
+
+
+def csv_names(path: Path, header: bool | None) -> tuple[str, ...]:
+    """Return the names of all columns, whatever they hold."""
+    with _records(path) as records:
+        first = next(records, [])
+    return tuple(first) if _has_header(path, first, header) else numbered_names(len(first))
 
 
 def _refuse_bomb(path: Path) -> None:

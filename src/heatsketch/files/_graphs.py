@@ -19,7 +19,13 @@ from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.files._csv import plain, text_lines
 from heatsketch.graph_affinity import Graph, undirected
 
-__all__ = ["Graph", "read_edge_list", "read_matrix_market"]
+__all__ = [
+    "Graph",
+    "graph_of_edges",
+    "graph_of_matrix",
+    "read_edge_list",
+    "read_matrix_market",
+]
 
 SEPARATORS = re.compile(r"[\s,;]+")
 LAYOUTS = {
@@ -81,11 +87,7 @@ def _claims(path: Path, lines: Iterator[str]) -> _Claims:
     sizes = next((line for line in lines if line.strip() and not line.startswith("%")), "")
     n_rows, n_columns, *rest = (int(number) for number in plain(sizes).split())
     if n_rows != n_columns:
-        raise FileFormatError(
-            path,
-            f"it has {n_rows} rows and {n_columns} columns, and a graph has as many of each",
-            "save points as .npy or .parquet",
-        )
+        raise _not_square(path, n_rows, n_columns)
     whole = n_rows**2 if symmetry == "general" else n_rows * (n_rows + 1) // 2
     n_stored = whole if layout == "array" else rest[0]
     size = path.stat().st_size
@@ -153,12 +155,37 @@ def read_edge_list(path: Path) -> Graph:
             weights.append(_weight(path, number, fields))
     if not number_of:
         raise FileFormatError(path, "it has no edges", "write 'i j' or 'i j weight' on its lines")
+    return graph_of_edges(path, number_of, ends, np.frombuffer(weights, dtype=np.float64))
+
+
+def graph_of_edges(
+    path: Path, number_of: dict[str, int], ends: array, weights: np.ndarray
+) -> Graph:
+    """Return a graph with its nodes in order; ``ends`` are two for each edge, by their numbers."""
     ids = _node_ids(list(number_of))
     place = np.argsort(np.argsort(ids, kind="stable"), kind="stable")
     pairs = place[np.frombuffer(ends, dtype=np.int64)].reshape(-1, 2)
-    affinity = _undirected(path, pairs, np.frombuffer(weights, dtype=np.float64), len(ids))
+    affinity = _undirected(path, pairs, weights, len(ids))
     ids = np.sort(ids)
     return Graph(affinity, ids if ids.dtype.kind == "i" else ids.astype(object))
+
+
+def graph_of_matrix(path: Path, matrix: Any) -> Graph:
+    """Return a graph with the entries of a square sparse matrix for edges; nodes are numbered."""
+    n_rows, n_columns = matrix.shape
+    if n_rows != n_columns:
+        raise _not_square(path, n_rows, n_columns)
+    entries = matrix.tocoo()
+    pairs = np.stack([entries.row, entries.col], axis=1).astype(np.int64)
+    return Graph(_undirected(path, pairs, entries.data, n_rows), np.arange(n_rows))
+
+
+def _not_square(path: Path, n_rows: int, n_columns: int) -> FileFormatError:
+    return FileFormatError(
+        path,
+        f"it has {n_rows} rows and {n_columns} columns, and a graph has as many of each",
+        "save points as .npy or .parquet",
+    )
 
 
 def _weight(path: Path, number: int, fields: list[str]) -> float:

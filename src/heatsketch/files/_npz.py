@@ -1,8 +1,9 @@
 """Several numpy arrays in one zip file, ``.npz``.
 
 The table is the only array of two axes, or the one that ``key`` names; ids and labels are arrays
-of one axis beside it. Rows are unpacked as they are asked for, so that a file that claims to be a
-thousand times its size does no harm to whoever reads it in blocks.
+of one axis beside it. A sparse matrix of ``scipy.sparse.save_npz`` is read as one. Rows are
+unpacked as they are asked for, so that a file that claims to be a thousand times its size does no
+harm to whoever reads it in blocks.
 """
 
 from __future__ import annotations
@@ -28,11 +29,19 @@ from heatsketch.files._columns import (
     numbered_names,
 )
 from heatsketch.files._failures import refuse_beyond_memory
+from heatsketch.files._graphs import Graph, graph_of_matrix
 from heatsketch.files._npy import ArrayLayout, array_layout, write_array_header
 from heatsketch.files._output import Columns
+from heatsketch.files._sparse_npz import (
+    SparseNpzTable,
+    is_sparse_matrix,
+    read_sparse,
+    sparse_shape,
+    stored_array,
+)
 from heatsketch.files._table import Block, Table
 
-__all__ = ["open_npz", "write_npz"]
+__all__ = ["matrix_shape", "open_npz", "read_matrix", "write_npz"]
 
 TABLE, NAMES = "X", "names"  # of the arrays that we write
 # Deflate packs zeros 1000 times; data that pack 200 times and then fill memory are no data.
@@ -41,16 +50,16 @@ LARGEST_RATIO, HARMLESS = 200, 2**28
 
 def open_npz(path: Path, wanted: Wanted) -> Table:
     """Look at the headers of all arrays, and unpack the ids and labels."""
-    _refuse_prefix(path)
-    with ZipFile(path) as archive:
-        layouts = _layouts(path, archive)
+    with _archive(path) as (archive, layouts):
+        if wanted.key is None and is_sparse_matrix(layouts):
+            return _open_sparse(path, archive, layouts, wanted)
         key = _table_key(path, layouts, wanted.key)
         layout = layouts[key]
         check_matrix(path, layout.shape, layout.dtype, f"array {key!r}")
         n_rows, n_columns = layout.shape
         names = numbered_names(n_columns)
         if NAMES in layouts and layouts[NAMES].shape == (n_columns,):
-            names = tuple(str(name) for name in _column(path, archive, layouts, NAMES))
+            names = tuple(str(name) for name in stored_array(path, archive, layouts, NAMES))
         positions = column_positions(path, names, wanted.columns)
 
         def beside(name: str, argument: str) -> np.ndarray:
@@ -61,7 +70,7 @@ def open_npz(path: Path, wanted: Wanted) -> Table:
                     f"{argument}={name!r} has shape {layouts[name].shape}, not ({n_rows},)",
                     "name an array with one value for each row",
                 )
-            return carried(_column(path, archive, layouts, name))
+            return carried(stored_array(path, archive, layouts, name))
 
         ids = None if wanted.ids is None else beside(wanted.ids, "ids")
         labels = {name: beside(name, "labels") for name in wanted.labels}
@@ -75,6 +84,53 @@ def open_npz(path: Path, wanted: Wanted) -> Table:
         positions=positions,
         beside=Block(None, ids, labels),
     )
+
+
+def _open_sparse(
+    path: Path, archive: ZipFile, layouts: dict[str, ArrayLayout], wanted: Wanted
+) -> Table:
+    shape, dtype = sparse_shape(path, archive, layouts), layouts["data"].dtype
+    check_matrix(path, shape, dtype, "the sparse matrix")
+    for option in ("labels", "ids"):
+        if getattr(wanted, option):
+            raise FileFormatError(
+                path,
+                f"{option}={getattr(wanted, option)!r} is not in it, which holds a sparse matrix",
+                "leave it out",
+            )
+    names = numbered_names(shape[1])
+    return SparseNpzTable(
+        path=path,
+        names=names if wanted.columns is None else wanted.columns,
+        n_rows=shape[0],
+        dtype=float_dtype(dtype),
+        layouts=layouts,
+        positions=column_positions(path, names, wanted.columns),
+    )
+
+
+def matrix_shape(path: Path) -> tuple[int, int] | None:
+    """Return the shape of the sparse matrix in a file; None if it holds something else."""
+    with _archive(path) as (archive, layouts):
+        return sparse_shape(path, archive, layouts) if is_sparse_matrix(layouts) else None
+
+
+def read_matrix(path: Path) -> Graph:
+    """Read the sparse matrix in a file as a graph."""
+    with _archive(path) as (archive, layouts):
+        if not is_sparse_matrix(layouts):
+            raise FileFormatError(
+                path, "it holds no sparse matrix", "save the graph with scipy.sparse.save_npz"
+            )
+        check_matrix(path, sparse_shape(path, archive, layouts), layouts["data"].dtype)
+        return graph_of_matrix(path, read_sparse(path, archive, layouts, np.float64))
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[tuple[ZipFile, dict[str, ArrayLayout]]]:
+    _refuse_prefix(path)
+    with ZipFile(path) as archive:
+        yield archive, _layouts(path, archive)
 
 
 def _refuse_prefix(path: Path) -> None:
@@ -121,17 +177,6 @@ def _table_key(path: Path, layouts: dict[str, ArrayLayout], key: str | None) -> 
     raise FileFormatError(
         path, f"{len(tables)} of its arrays have two axes: {shapes}", "name the one with key="
     )
-
-
-def _column(path: Path, archive: ZipFile, layouts: dict[str, ArrayLayout], name: str) -> Any:
-    layout = layouts[name]
-    if layout.dtype.hasobject:
-        check_matrix(path, layout.shape, layout.dtype, f"array {name!r}")
-    n_bytes = archive.getinfo(f"{name}.npy").file_size
-    refuse_beyond_memory(path, n_bytes, f"array {name!r}")
-    with archive.open(f"{name}.npy") as file:
-        file.read(layout.offset)
-        return np.frombuffer(file.read(), layout.dtype)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)

@@ -15,15 +15,16 @@ import numpy as np
 from heatsketch.atomic_file import file_errors
 from heatsketch.exceptions import DtypeError, FileFormatError, HeatSketchError, OutputError
 from heatsketch.files._columns import Wanted
-from heatsketch.files._csv import open_csv, write_csv
+from heatsketch.files._csv import csv_names, open_csv, write_csv
+from heatsketch.files._edge_tables import edge_columns, edges_in_columns, read_edges
 from heatsketch.files._failures import reading
 from heatsketch.files._graphs import Graph, read_edge_list, read_matrix_market
 from heatsketch.files._h5ad import open_h5ad
 from heatsketch.files._h5ad_output import write_h5ad
 from heatsketch.files._npy import open_npy, write_npy
-from heatsketch.files._npz import open_npz, write_npz
+from heatsketch.files._npz import matrix_shape, open_npz, read_matrix, write_npz
 from heatsketch.files._output import Columns, TableWriter
-from heatsketch.files._parquet import open_parquet, write_parquet
+from heatsketch.files._parquet import open_parquet, parquet_names, write_parquet
 from heatsketch.files._table import Table
 from heatsketch.files._zarr import open_zarr, write_zarr
 
@@ -31,6 +32,7 @@ __all__ = [
     "GRAPH_EXTENSIONS",
     "TABLE_EXTENSIONS",
     "check_readable",
+    "graph_in_table",
     "open_table",
     "read_graph",
     "refuse_same_file",
@@ -58,6 +60,12 @@ FORMATS = {
     ".h5ad": _Format(open_h5ad, write_h5ad, ARRAYS),
 }
 GRAPHS = {".mtx": read_matrix_market, ".edges": read_edge_list, ".edgelist": read_edge_list}
+# Tables that may be lists of edges, with what tells the names of their columns.
+EDGE_TABLES: dict[str, Callable[[Path, bool | None], tuple[str, ...]]] = {
+    **dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz"), csv_names),
+    ".parquet": parquet_names,
+}
+MATRIX = ".npz"
 TABLE_EXTENSIONS = tuple(FORMATS)
 GRAPH_EXTENSIONS = tuple(GRAPHS)
 
@@ -136,14 +144,27 @@ def open_table(
         return form.open(path, wanted)
 
 
-def read_graph(path: str | os.PathLike[str]) -> Graph:
+def read_graph(
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    header: bool | None = None,
+) -> Graph:
     r"""Read a graph as a symmetric matrix of affinities, with the ids of its nodes.
 
     Parameters
     ----------
     path : str or path-like
-        A file with one of the extensions of :data:`GRAPH_EXTENSIONS`. Of an edge that is listed in
-        both directions the weights must agree; edges without weights weigh 1.
+        A file with one of the extensions of :data:`GRAPH_EXTENSIONS`; a list of edges in a table
+        ``.csv``, ``.tsv`` or ``.parquet``; or a square sparse matrix, ``.npz``, as
+        ``scipy.sparse.save_npz`` writes it. Of an edge that is listed in both directions the
+        weights must agree; edges without weights weigh 1.
+    columns : sequence of str or None, default=None
+        Of a table: the two ends of an edge, and perhaps its weight. None finds them by their
+        names (``source`` and ``target`` and the like, ``weight``), or takes all if they are two
+        or three.
+    header : bool or None, default=None
+        As for :func:`open_table`.
 
     Returns
     -------
@@ -161,10 +182,69 @@ def read_graph(path: str | os.PathLike[str]) -> Graph:
     ([7, 8, 9], 4)
     """
     path = Path(path)
-    extension = _extension(path, GRAPHS, "a graph")
+    extension = _extension(path, {**GRAPHS, **EDGE_TABLES, MATRIX: None}, "a graph")
+    for option, value in (("columns", columns), ("header", header)):
+        if value is not None and extension not in EDGE_TABLES:
+            raise FileFormatError(
+                path, f"{option}={value!r} means nothing here", "it is for tables; leave it out"
+            )
     check_readable(path)
     with reading(path):
-        return GRAPHS[extension](path)
+        if extension in GRAPHS:
+            return GRAPHS[extension](path)
+        if extension == MATRIX:
+            return read_matrix(path)
+        names = EDGE_TABLES[extension](path, header)
+        chosen = edges_in_columns(
+            path, names, None if columns is None else _names("columns", columns)
+        )
+        wanted = Wanted(columns=chosen[2:], labels=chosen[:2], header=header)
+        return read_edges(FORMATS[extension].open(path, wanted), chosen[:2])
+
+
+def graph_in_table(
+    path: str | os.PathLike[str],
+    *,
+    carried: Iterable[str] = (),
+    header: bool | None = None,
+) -> str | None:
+    r"""Say why a table is rather a graph; None if nothing speaks for it.
+
+    Parameters
+    ----------
+    path : str or path-like
+    carried : iterable of str, default=()
+        Columns that are labels or ids.
+    header : bool or None, default=None
+        As for :func:`open_table`.
+
+    Returns
+    -------
+    str or None
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from heatsketch.files import graph_in_table
+    >>> with TemporaryDirectory() as folder:
+    ...     length = Path(folder, "a.csv").write_text("source,target\n1,2\n")
+    ...     print(graph_in_table(Path(folder, "a.csv")))
+    its columns 'source' and 'target' are the ends of edges
+    """
+    path = Path(path)
+    extension = _extension(path, FORMATS, "a table")
+    check_readable(path)
+    with reading(path):
+        if extension == MATRIX:
+            shape = matrix_shape(path)
+            if shape is not None and shape[0] == shape[1]:
+                return f"it holds a square sparse matrix of shape {shape}"
+        elif extension in EDGE_TABLES:
+            ends = edge_columns(EDGE_TABLES[extension](path, header), tuple(carried))[:2]
+            if ends:
+                return f"its columns {ends[0]!r} and {ends[1]!r} are the ends of edges"
+    return None
 
 
 @contextmanager
@@ -281,7 +361,7 @@ def _extension(path: Path, known: dict[str, Any], what: str) -> str:
             return extension
     if ".parquet" in known and path.is_dir() and any(path.glob("*.parquet")):
         return ".parquet"  # a folder as most tools write it, whatever its name
-    other = [*GRAPHS] if known is FORMATS else [*FORMATS]
+    other = [name for name in (GRAPHS if known is FORMATS else FORMATS) if name not in known]
     other_kind = "graphs" if known is FORMATS else "tables"
     also = f" ({', '.join(other)} hold {other_kind})"
     raise FileFormatError(

@@ -1,5 +1,8 @@
 """Parquet: one file, or a folder of files with the same columns, in the order of their names.
 
+A column of lists of numbers, all of one length, is as many columns: ``e`` is ``e_0``, ``e_1``, ...
+Embeddings are kept so.
+
 Pages are held against their checksums where the file has them; ours do. (``pyarrow`` is imported
 in this file only.)
 """
@@ -9,20 +12,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from heatsketch.atomic_file import atomic_file
 from heatsketch.exceptions import FileFormatError
-from heatsketch.files._columns import Wanted, carried, choose_columns, float_dtype
+from heatsketch.files._columns import FEW, Wanted, carried, choose_columns, float_dtype
 from heatsketch.files._failures import needed
 from heatsketch.files._output import Columns
 from heatsketch.files._parquet_pages import check_pages, column_chunks
 from heatsketch.files._table import Block, Table
 
-__all__ = ["open_parquet", "write_parquet"]
+__all__ = ["open_parquet", "parquet_names", "write_parquet"]
 
 # Of each column chunk, so that a row group is never in memory as a whole.
 BUFFER_BYTES = 2**16
@@ -39,10 +43,12 @@ def open_parquet(path: Path, wanted: Wanted) -> Table:
         with _opened(other) as file:
             _check_schema(other, file.schema_arrow, files[0], schema)
             n_rows += _n_rows(other, file.metadata)
-    numeric = {field.name: _numpy_dtype(field.type) for field in schema}
-    numeric = {name: dtype for name, dtype in numeric.items() if dtype is not None}
-    names = choose_columns(path, schema.names, numeric, wanted)
     _refuse_nested(path, schema, wanted)
+    widths = {name: _width(files, schema.field(name)) for name in _lists(schema, wanted)}
+    places = _places(schema, widths)
+    numeric = {name: _numpy_dtype(schema.field(at.column).type) for name, at in places.items()}
+    numeric = {name: dtype for name, dtype in numeric.items() if dtype is not None}
+    names = choose_columns(path, _all_names(schema, widths), numeric, _in_parts(wanted, widths))
     return ParquetTable(
         path=path,
         names=names,
@@ -51,7 +57,15 @@ def open_parquet(path: Path, wanted: Wanted) -> Table:
         files=files,
         wanted=wanted,
         with_gaps=_columns_with_gaps(files, wanted.labels),
+        places=tuple(places[name] for name in names),
+        widths=widths,
     )
+
+
+def parquet_names(path: Path, header: bool | None) -> tuple[str, ...]:
+    """Return the names of all columns, whatever they hold."""
+    with _opened(_files(path)[0]) as file:
+        return tuple(file.schema_arrow.names)
 
 
 def _n_rows(path: Path, metadata: Any) -> int:
@@ -103,6 +117,8 @@ def _check_schema(path: Path, schema: Any, first_path: Path, first: Any) -> None
 def _numpy_dtype(kind: Any) -> Any:
     """Return the dtype that holds a column's numbers; None if it holds none."""
     types = needed("pyarrow", Path()).types
+    if types.is_nested(kind):
+        return _numpy_dtype(kind.value_type) if hasattr(kind, "value_type") else None
     if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
         return kind.to_pandas_dtype()
     return np.float64 if types.is_decimal(kind) else None
@@ -110,13 +126,99 @@ def _numpy_dtype(kind: Any) -> Any:
 
 def _refuse_nested(path: Path, schema: Any, wanted: Wanted) -> None:
     types = needed("pyarrow", path).types
+    nested = [field.name for field in schema if types.is_nested(field.type)]
     for name in (wanted.ids, *wanted.labels):
-        if name is not None and types.is_nested(schema.field(name).type):
+        if name in nested:
             raise FileFormatError(
                 path,
                 f"column {name!r} has lists or records in it ({schema.field(name).type})",
                 "carry along columns of single values",
             )
+    for name in nested if wanted.columns is None else wanted.columns:
+        if name in nested and not _is_list(schema.field(name).type):
+            others = [other for other in schema.names if other not in nested]
+            raise FileFormatError(
+                path,
+                f"column {name!r} holds {schema.field(name).type}, neither numbers nor lists of "
+                "numbers",
+                f"choose others, for instance columns={others[:FEW]}"
+                if others
+                else "write a number, or a list of numbers, for each row",
+            )
+
+
+# --- lists of numbers ---------------------------------------------------------------------------
+
+
+class _Place(NamedTuple):
+    """Where a feature is: a column, and where in its lists, if these are lists."""
+
+    column: str
+    inside: int | None = None
+
+
+def _is_list(kind: Any) -> bool:
+    types = needed("pyarrow", Path()).types
+    is_one = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return is_one and not types.is_nested(kind.value_type) and _numpy_dtype(kind) is not None
+
+
+def _lists(schema: Any, wanted: Wanted) -> list[str]:
+    """Return the columns of lists that may be asked for, as a whole or in part."""
+    names = [field.name for field in schema if _is_list(field.type)]
+    if wanted.columns is None:
+        return names
+    return [n for n in names if any(c == n or c.startswith(f"{n}_") for c in wanted.columns)]
+
+
+def _width(files: tuple[Path, ...], field: Any) -> int:
+    """Return how long the first list of a column is, by which all others are judged."""
+    for path in files:
+        check_pages(path, [field.name])
+        n_values = sum(chunk.n_values for chunk in column_chunks(path, [field.name]))
+        claimed = getattr(field.type, "list_size", 0)
+        if n_values and claimed > n_values:  # of which Arrow would make room
+            raise FileFormatError(
+                path,
+                f"column {field.name!r} claims lists of {claimed} numbers, and has {n_values}",
+                "check that the file is whole",
+            )
+        with _opened(path) as file:
+            for batch in file.iter_batches(1, columns=[field.name], use_threads=False):
+                first = batch.column(0)[0]
+                if first.is_valid and len(first):
+                    return len(first)
+    raise FileFormatError(
+        files[0],
+        f"column {field.name!r} has no list with a number in it",
+        "leave it out, with columns= for the others",
+    )
+
+
+def _parts(name: str, width: int) -> list[str]:
+    return [f"{name}_{inside}" for inside in range(width)]
+
+
+def _all_names(schema: Any, widths: dict[str, int]) -> list[str]:
+    names = ([n] if n not in widths else _parts(n, widths[n]) for n in schema.names)
+    return [name for some in names for name in some]
+
+
+def _places(schema: Any, widths: dict[str, int]) -> dict[str, _Place]:
+    single = {name: _Place(name) for name in schema.names if name not in widths}
+    return single | {
+        inside: _Place(name, place)
+        for name, width in widths.items()
+        for place, inside in enumerate(_parts(name, width))
+    }
+
+
+def _in_parts(wanted: Wanted, widths: dict[str, int]) -> Wanted:
+    """Ask for every number of a list that is asked for."""
+    if wanted.columns is None:
+        return wanted
+    names = ([n] if n not in widths else _parts(n, widths[n]) for n in wanted.columns)
+    return wanted._replace(columns=tuple(name for some in names for name in some))
 
 
 def _columns_with_gaps(files: tuple[Path, ...], labels: tuple[str, ...]) -> frozenset[str]:
@@ -139,6 +241,8 @@ class ParquetTable(Table):
     files: tuple[Path, ...]
     wanted: Wanted
     with_gaps: frozenset[str]
+    places: tuple[_Place, ...]
+    widths: dict[str, int]
 
     @property
     def _carries(self) -> tuple[bool, tuple[str, ...]]:
@@ -146,26 +250,53 @@ class ParquetTable(Table):
 
     def _blocks(self, rows: int) -> Iterator[Block]:
         _, labels, ids, _, _ = self.wanted
-        columns = list(dict.fromkeys([*self.names, *labels, *([] if ids is None else [ids])]))
+        features = [place.column for place in self.places]
+        columns = list(dict.fromkeys([*features, *labels, *([] if ids is None else [ids])]))
+        start = 0
         for path in self.files:
             with _opened(path) as file:
                 check_pages(path, columns)
                 for batch in file.iter_batches(rows, columns=columns, use_threads=False):
                     if batch.num_rows:
-                        yield self._block(batch)
+                        yield self._block(batch, start)
+                        start += batch.num_rows
         # Which would keep what it decoded: hundreds of MiB of a table with many columns.
         needed("pyarrow", self.path).default_memory_pool().release_unused()
 
-    def _block(self, batch: Any) -> Block:
+    def _block(self, batch: Any, start: int) -> Block:
         _, labels, ids, _, _ = self.wanted
         X = np.empty((batch.num_rows, len(self.names)), dtype=self.dtype)
-        for place, name in enumerate(self.names):
-            X[:, place] = _floats(batch.column(name), self.dtype)
+        done = 0
+        for name, some in groupby(self.places, key=lambda place: place.column):
+            inside = np.array([place.inside or 0 for place in some])
+            part = slice(done, done := done + len(inside))
+            if name in self.widths:
+                X[:, part] = self._matrix(batch, name, start)[:, inside]
+            else:
+                X[:, part] = _floats(batch.column(name), self.dtype)[:, np.newaxis]
         return Block(
             X,
             None if ids is None else _carried(batch.column(ids)),
             {name: _carried(batch.column(name), name in self.with_gaps) for name in labels},
         )
+
+    def _matrix(self, batch: Any, name: str, start: int) -> np.ndarray:
+        """Return lists as rows; one that is missing is a row of NaN."""
+        compute = needed("pyarrow.compute", self.path)
+        column, width = batch.column(name), self.widths[name]
+        lengths = compute.fill_null(compute.list_value_length(column), width).to_numpy()
+        if (lengths != width).any():
+            row = int(np.argmax(lengths != width))
+            raise FileFormatError(
+                self.path,
+                f"row {start + row} of column {name!r} is a list of {lengths[row]} numbers, where "
+                f"the first has {width}",
+                "make all lists of a column as long",
+            )
+        X = np.full((len(column), width), np.nan, dtype=self.dtype)
+        there = column.is_valid().to_numpy(zero_copy_only=False)
+        X[there] = _floats(column.flatten(), self.dtype).reshape(-1, width)
+        return X
 
 
 def _floats(column: Any, dtype: np.dtype) -> np.ndarray:

@@ -27,8 +27,9 @@ LARGEST_RATIO, HARMLESS = 200, 2**26
 UNPACKED, PACKED = 2, 3  # fields of a header
 # Fields of the footer, of its row groups, of their columns, of what is said of each.
 ROW_GROUPS, COLUMNS, ABOUT = 4, 1, 3
-PATH, ALL_UNPACKED, ALL_PACKED, DATA, DICTIONARY, STATISTICS, NULLS = 3, 6, 7, 9, 11, 12, 3
-WANTED: Any = {field: {} for field in (PATH, ALL_UNPACKED, ALL_PACKED, DATA, DICTIONARY)}
+PATH, VALUES, ALL_UNPACKED, ALL_PACKED, DATA, DICTIONARY, STATISTICS = 3, 5, 6, 7, 9, 11, 12
+NULLS = 3
+WANTED: Any = {field: {} for field in (PATH, VALUES, ALL_UNPACKED, ALL_PACKED, DATA, DICTIONARY)}
 FOOTER = {ROW_GROUPS: {COLUMNS: {ABOUT: {**WANTED, STATISTICS: {NULLS: {}}}}}}
 
 
@@ -44,6 +45,8 @@ class ColumnChunk(NamedTuple):
         Bytes of all of them once unpacked.
     n_nulls : int or None
         None if it does not say.
+    n_values : int
+        As many as rows, but for lists.
     """
 
     name: str
@@ -51,6 +54,7 @@ class ColumnChunk(NamedTuple):
     stop: int
     unpacked: int
     n_nulls: int | None
+    n_values: int
 
 
 def column_chunks(path: Path, columns: Collection[str]) -> Iterator[ColumnChunk]:
@@ -78,7 +82,7 @@ def _chunk(path: Path, name: str, about: dict[int, Any], size: int) -> ColumnChu
     if not 0 < start <= stop <= size:
         raise _lies(path, f"column {name!r} from {start} to {stop} of {size} bytes")
     nulls = about.get(STATISTICS, {}).get(NULLS)
-    return ColumnChunk(name, start, stop, about[ALL_UNPACKED], nulls)
+    return ColumnChunk(name, start, stop, about[ALL_UNPACKED], nulls, about.get(VALUES, 0))
 
 
 def check_pages(path: Path, columns: Collection[str]) -> None:
