@@ -51,6 +51,7 @@ from heatsketch.plain_numbers import (
     check_square,
     check_symmetric,
     check_zero_diagonal,
+    float_dtype,
     plain_distances,
     plain_floats,
     whole_number,
@@ -89,7 +90,8 @@ def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euc
     Returns
     -------
     array or CSR array of shape (n_points, n_points)
-        Symmetric bit for bit, in float32 if ``X`` is, and in float64 otherwise. In the sparse form
+        Symmetric bit for bit, in float32 if that holds the numbers of ``X`` exactly (float16,
+        integers of at most 16 bits, truth values), and in float64 otherwise. In the sparse form
         a stored zero is a distance of zero, and what is not stored is no neighbour.
 
     Examples
@@ -450,7 +452,7 @@ def _symmetric_squares(distances: Any) -> sparse.csr_array:
 
 def _floats(X: Any) -> Any:
     """Return floats that loops are compiled for: whole numbers would wrap around or be cut off."""
-    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    return X.astype(float_dtype(X.dtype), copy=False)
 
 
 # --- refusals -----------------------------------------------------------------------------
