@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
-from heatsketch import HeatSketch, LocalEngine, gaussian_affinity, neighbor_graph
+from heatsketch import HeatSketch, LocalEngine, gaussian_affinity, metrics, neighbor_graph
 from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, MissingValueError
 from heatsketch.graph import METRICS, _stack, find_neighbors, label_components, squared_distances
 from heatsketch.neighbor_lists import index_dtype
@@ -105,6 +105,23 @@ def test_an_estimator_takes_points_in_the_same_precision(form, dtype):
     assert found.dtype == wanted
     plain = sparse.csr_array(X.astype(wanted)) if form is sparse.csr_array else X.astype(wanted)
     np.testing.assert_array_equal(found, HeatSketch(4, power=2, epsilon=4.0).fit_transform(plain))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_sparse_points_are_made_ready_once_for_all_tiles(monkeypatch, metric):
+    """Once as points, and once as rows that look for neighbours."""
+    monkeypatch.setattr("heatsketch.graph.TILE_ENTRIES", 1000)
+    n_rows, normed = [], metrics._squared_norms
+    monkeypatch.setattr(
+        metrics, "_squared_norms", lambda X: n_rows.append(len(X.indptr) - 1) or normed(X)
+    )
+    X = sparse.random_array((200, 50), density=0.3, rng=np.random.default_rng(0), format="csr")
+    found = neighbor_graph(X, n_neighbors=5, metric=metric)
+    assert len(n_rows) > 10
+    assert sum(n_rows) == 2 * 200
+    wanted = neighbor_graph(X.toarray(), n_neighbors=5, metric=metric)
+    np.testing.assert_allclose(found.toarray(), wanted.toarray(), atol=1e-12)
+    assert abs(found - found.T).max() == 0
 
 
 @pytest.mark.parametrize("options", [{"n_neighbors": 0}, {"n_neighbors": -3}, {"metric": "euclid"}])

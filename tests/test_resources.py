@@ -11,7 +11,13 @@ import pytest
 
 from heatsketch import HeatSketch, estimate_resources
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.memory import all_pairs_bytes, neighbors_bytes, tiles_bytes
+from heatsketch.memory import (
+    all_pairs_bytes,
+    control_group_limits,
+    neighbors_bytes,
+    physical_memory,
+    tiles_bytes,
+)
 
 # A process of its own, since memory that was once taken is not all given back.
 MEASURE = textwrap.dedent("""
@@ -145,3 +151,37 @@ def test_the_peak_is_that_of_this_process_not_of_who_started_it():
     room = np.ones(2**27)  # a gigabyte, of which the child has nothing
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert 2**20 < int(found.stdout) < room.nbytes / 2
+
+
+GROUPS = {
+    "version 2": ("0::/jobs/7", {"jobs/memory.max": "4096", "jobs/7/memory.max": "max"}, 4096),
+    "version 2, the group itself": ("0::/jobs/7", {"jobs/7/memory.max": "100"}, 100),
+    "in a container, with a name space": ("0::/", {"memory.max": "512\n"}, 512),
+    "in a container, by its outer name": ("0::/docker/abc", {"memory.max": "512"}, 512),
+    "version 1": (
+        "5:cpu,cpuacct:/a\n4:memory:/a\n0::/b",
+        {"memory/a/memory.limit_in_bytes": "300", "memory/memory.limit_in_bytes": str(2**63)},
+        300,
+    ),
+    "both": ("4:memory:/a\n0::/", {"memory/a/memory.limit_in_bytes": "9", "memory.max": "8"}, 8),
+    "none": ("0::/", {"memory.max": "max\n"}, np.inf),
+    "no files": ("0::/a", {}, np.inf),
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_the_limit_of_a_control_group_is_the_memory_there_is(name, tmp_path, monkeypatch):
+    line, files, limit = GROUPS[name]
+    for path, text in {"proc/self/cgroup": line, **files}.items():
+        file = tmp_path / ("" if path.startswith("proc") else "sys/fs/cgroup") / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    found = control_group_limits(tmp_path)
+    assert min(found) == limit
+    monkeypatch.setattr("heatsketch.memory.control_group_limits", lambda: found)
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert physical_memory() == min(limit, machine)
+
+
+def test_where_there_are_no_control_groups_nothing_is_limited(tmp_path):
+    assert control_group_limits(tmp_path) == [np.inf]

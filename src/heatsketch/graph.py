@@ -42,7 +42,15 @@ from heatsketch.metrics import (
     refuse_zero_rows,
     squared_distances_to,
 )
-from heatsketch.neighbor_lists import ListTree, NeighborLists, grow_tree, index_dtype
+from heatsketch.neighbor_lists import (
+    Found,
+    ListTree,
+    NeighborLists,
+    grow_tree,
+    index_dtype,
+    reversed_rows,
+    union_of,
+)
 from heatsketch.plain_numbers import (
     check_distances,
     check_finite,
@@ -289,9 +297,15 @@ def find_neighbors(
         return _listed_neighbors(X, n_neighbors, metric, n_probes)
     if callable(metric) and not sparse.issparse(X):
         refuse_asymmetric(metric, X)
-    radii = _over_tiles(lambda _, d2: _radii(d2, n_neighbors), X, X, metric)
-    neighbors = Neighbors(X, order, metric, n_neighbors, np.concatenate(radii))
-    return neighbors, neighbors.distances_to(X)
+    if callable(metric) or metric == "precomputed":  # these may be symmetric but for rounding
+        radii = _over_tiles(lambda _, d2: _radii(d2, n_neighbors), X, X, metric)
+        neighbors = Neighbors(X, order, metric, n_neighbors, np.concatenate(radii))
+        return neighbors, neighbors.distances_to(X)
+    near = _stack(_over_tiles(lambda _, d2: _near(d2, n_neighbors, None), X, X, metric))
+    found = Found(near.indptr, near.indices, near.data)
+    radii = np.maximum.reduceat(near.data, near.indptr[:-1])
+    d2 = union_of(found, reversed_rows(found, len(order)), len(order))
+    return Neighbors(X, order, metric, n_neighbors, radii), d2
 
 
 def _listed_neighbors(
@@ -405,8 +419,9 @@ def _near(d2: np.ndarray, n_neighbors: int, radii: np.ndarray | None) -> sparse.
     if radii is not None:
         near |= d2 <= radii
     indptr = np.concatenate([[0], np.cumsum(near.sum(axis=1))])
+    places = np.flatnonzero(near)
     # Built by hand: scipy would drop the zeros, which are distances of zero.
-    return sparse.csr_array((d2[near], np.nonzero(near)[1], indptr), shape=d2.shape)
+    return sparse.csr_array((d2.ravel()[places], places % d2.shape[1], indptr), shape=d2.shape)
 
 
 def _stack(blocks: list[sparse.csr_array]) -> sparse.csr_array:

@@ -25,6 +25,7 @@ __all__ = [
     "nearest",
     "reverse",
     "sort_rows",
+    "sparse_squares",
     "union_sizes",
     "within",
 ]
@@ -32,6 +33,7 @@ __all__ = [
 STRIP_BYTES = 128
 QUERIES = 4
 PACKED_NUMBERS = 65_536  # of a list at a time: what a cache close to the core holds
+ROUNDING = 64 * float(np.finfo(np.float64).eps)  # of |x|^2 + |y|^2 - 2 x y, over its sums
 LONG_ROW = 64  # from here on a sort is faster than insertion, whose time is the square
 
 
@@ -219,6 +221,28 @@ def all_squares(queries, points, out):
                 for a in range(n_queries):
                     for lane in range(min(width, stop - first)):
                         out[q + a, first + lane] = tile[a, lane]
+
+
+@compile_loop
+def sparse_squares(rows, columns, row_norms, norms, out):
+    """Set ``out[q, j]``, zero before, to the squared distance between rows of sparse matrices.
+
+    The one is given by rows, the other by columns, each as ``(indptr, indices, data)``. All sums
+    go from the first coordinate to the last, so that they are symmetric. What rounding leaves
+    between duplicates is a distance of zero, not a tiny one.
+    """
+    indptr, indices, data = rows
+    column_indptr, column_indices, column_data = columns
+    for q in range(len(out)):
+        inner = out[q]
+        for e in range(indptr[q], indptr[q + 1]):
+            value = data[e]
+            for f in range(column_indptr[indices[e]], column_indptr[indices[e] + 1]):
+                inner[column_indices[f]] += value * column_data[f]
+        for j in range(len(inner)):
+            norm = row_norms[q] + norms[j]
+            square = norm - 2 * inner[j]
+            inner[j] = square if square > ROUNDING * norm else 0.0
 
 
 def _meeting(keep):
