@@ -349,7 +349,7 @@ for name, X, parameters, n_pieces in [
     ("an isolated point", np.vstack([CLOUD, [[1e3] * 3]]), {"epsilon": 4.0}, 2),
     ("two clusters", np.vstack([CLOUD, CLOUD + 1e3]), {"epsilon": 4.0}, 2),
     ("two clusters of neighbours", np.vstack([CLOUD, CLOUD + 1e3]), {"n_neighbors": 9}, 2),
-    ("more duplicates than neighbours", TWICE, {"n_neighbors": 4}, 5),
+    ("more duplicates than neighbours", np.vstack([TWICE, TWICE + 1e3]), {"n_neighbors": 4}, 2),
 ]:
     says = (NO_HEAT[0], NO_HEAT[1].format(n_pieces), NO_HEAT[2])
     warned(name, partial(fit, X, **parameters), [DisconnectedGraphWarning], says)

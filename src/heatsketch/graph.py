@@ -180,7 +180,7 @@ class Neighbors:
     Attributes
     ----------
     points : array or sparse matrix
-        The training points, in the order of :attr:`order`.
+        The training points, in the order of :attr:`order`; each once if copies share rows.
     order : array of shape (n_points,)
         Which row of the given ``X`` each point is: near points next to each other.
     metric, n_neighbors :
@@ -189,6 +189,8 @@ class Neighbors:
         Squared distance of each point to its last neighbour.
     lists : NeighborLists or None
         Where neighbours are looked for.
+    starts : array of shape (n_points + 1,) or None
+        Where the copies of each point begin in :attr:`order`, if copies share rows.
 
     Examples
     --------
@@ -208,6 +210,7 @@ class Neighbors:
     n_neighbors: Any = None
     radii: Any = None
     lists: NeighborLists | None = None
+    starts: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return plain arrays."""
@@ -228,7 +231,7 @@ class Neighbors:
         Returns
         -------
         array or CSR array of shape (n_new, n_points)
-            Columns in the order of the points.
+            Columns in the order of the points, of which copies that share rows are one.
         """
         X_new = _floats(X_new)
         if self.metric == "cosine":
@@ -298,8 +301,8 @@ def find_neighbors(
     if callable(metric) and not sparse.issparse(X):
         refuse_asymmetric(metric, X)
     if callable(metric) or metric == "precomputed":  # these may be symmetric but for rounding
-        radii = _over_tiles(lambda _, d2: _radii(d2, n_neighbors), X, X, metric)
-        neighbors = Neighbors(X, order, metric, n_neighbors, np.concatenate(radii))
+        radii = np.concatenate(_over_tiles(lambda _, d2: _radii(d2, n_neighbors), X, X, metric))
+        neighbors = Neighbors(X, order, metric, n_neighbors, radii)
         return neighbors, neighbors.distances_to(X)
     near = _stack(_over_tiles(lambda _, d2: _near(d2, n_neighbors, None), X, X, metric))
     found = Found(near.indptr, near.indices, near.data)

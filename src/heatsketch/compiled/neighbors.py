@@ -21,6 +21,7 @@ from heatsketch.compiled._compile import compile_loop, spread
 
 __all__ = [
     "all_squares",
+    "distinct_rows",
     "fill_union",
     "nearest",
     "reverse",
@@ -312,6 +313,41 @@ def within(queries, probes, points, starts, limits, finders, ids, squares):
     kept = n_found, finders, ids, squares
     _meet_all(queries, probes, points, starts, limits, kept)
     return n_found[0]
+
+
+@njit
+def _are_equal(points, i, j):
+    c = 0
+    while c < points.shape[1] and points[i, c] == points[j, c]:
+        c += 1
+    return c == points.shape[1]
+
+
+@compile_loop
+def distinct_rows(points, bits, table, places):
+    """Set ``places[i]`` to the number of the distinct row that row ``i`` is; return how many.
+
+    They are numbered in the order in which they come. ``table``, full of -1 and of a length that is
+    a power of two, is filled with the first of them, at places that follow from their bits.
+    """
+    last, factor = np.uint64(len(table) - 1), np.uint64(0x9E3779B97F4A7C15)
+    n_distinct = 0
+    for i in range(len(points)):
+        mixed = factor
+        for c in range(points.shape[1]):
+            if points[i, c] != 0:  # the bits of zero differ from those of -0
+                mixed ^= np.uint64(bits[i, c])
+            mixed *= factor
+            mixed ^= mixed >> np.uint64(32)
+        place = mixed & last
+        while table[place] >= 0 and not _are_equal(points, table[place], i):
+            place = (place + np.uint64(1)) & last
+        if table[place] < 0:
+            table[place], places[i] = i, n_distinct
+            n_distinct += 1
+        else:
+            places[i] = places[table[place]]
+    return n_distinct
 
 
 # --- from the neighbours of each point to a symmetric graph -----------------------------------
