@@ -30,10 +30,12 @@ MEASURE = textwrap.dedent("""
         with open("/proc/self/status") as file:
             return next(int(line.split()[1]) for line in file if line.startswith(name)) * 1024
 
-    n, d, k, neighbors, limit = json.loads(sys.argv[1])
+    n, d, k, neighbors, limit, values = json.loads(sys.argv[1])
     angles = np.random.default_rng(0).random((n, 4), np.float32) * 6
     X = np.cos(angles @ np.random.default_rng(1).random((4, d), np.float32))
     del angles
+    if values:
+        X = np.random.default_rng(0).integers(0, values, (n, d)).astype(np.float32)
     if limit:
         # The system holds it to the limit as well, with some room for code and stacks.
         HeatSketch(k, n_neighbors=neighbors, power=2).fit(X[:500])
@@ -49,7 +51,7 @@ MEASURE = textwrap.dedent("""
 """)
 
 
-def measured(n, d, k, n_neighbors, limit=None):
+def measured(n, d, k, n_neighbors, limit=None, values=None):
     """Fit in a process of its own, and return how it ended and the memory it took."""
     call = [
         sys.executable,
@@ -57,7 +59,7 @@ def measured(n, d, k, n_neighbors, limit=None):
         "ignore",
         "-c",
         MEASURE,
-        json.dumps([n, d, k, n_neighbors, limit]),
+        json.dumps([n, d, k, n_neighbors, limit, values]),
     ]
     environment = os.environ | {"MALLOC_ARENA_MAX": "1"}  # of address space, 64 MiB a thread
     done = subprocess.run(call, check=True, capture_output=True, text=True, env=environment)
@@ -93,6 +95,19 @@ def test_a_limit_holds_or_the_fit_is_refused(n, n_neighbors):
     result, taken = measured(n, 8, 64, n_neighbors, limit)
     assert result == ("done" if n == 15_000 else "refused")
     assert taken <= (1.1 * limit if result == "done" else 2**26)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(
+    ("n", "d", "values"),
+    [(40_000, 3, 3), (60_000, 2, 5), (50_000, 20, 2), (50_000, 3, 40)],
+    ids=["27 cells", "25 cells", "20 truth values", "64,000 cells"],
+)
+def test_ties_stay_within_the_forecast(n, d, values):
+    """Copies and ties of distinct points alike."""
+    result, taken = measured(n, d, 64, 15, 512 * 2**20, values)
+    assert result == "done"
+    assert taken <= neighbors_bytes(n, d, 64, 15, "float32")
 
 
 @pytest.mark.parametrize(
