@@ -21,12 +21,14 @@ from heatsketch import (
     estimate_epsilon,
     gaussian_affinity,
     load,
+    metrics,
     neighbor_graph,
 )
 from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, MissingValueError
 from heatsketch.graph import METRICS, _stack, find_neighbors, label_components, squared_distances
 from heatsketch.metrics import ALIASES
 from heatsketch.neighbor_lists import index_dtype
+from heatsketch.plain_numbers import plain_floats
 from heatsketch.testing import check_engine
 
 
@@ -82,14 +84,55 @@ def test_tiles_do_not_matter(monkeypatch):
         np.testing.assert_array_equal(getattr(tiled, name), getattr(cut, name))
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.int32, bool])
-def test_whole_numbers_are_points_like_others(dtype):
-    X = np.array([[0, 1], [20, 1], [0, 200]]).astype(dtype)
+NARROW = [np.float16, np.float32, np.int8, np.uint8, np.int16, np.uint16, bool]
+WIDE = [np.float64, np.int32, np.uint32, np.int64, np.uint64]
+
+
+@pytest.mark.parametrize("dtype", [*NARROW, *WIDE])
+def test_points_are_in_the_narrowest_float_that_holds_them(dtype):
+    """All integers of 16 bits are exact in float32, which holds those up to 2**24."""
+    wanted = np.float32 if dtype in NARROW else np.float64
+    X = np.array([[0, 1], [20, 1], [0, 99]]).astype(dtype) + dtype(1)
     for metric in ("euclidean", "cosine"):
-        np.testing.assert_array_equal(
-            neighbor_graph(X + dtype(1), metric=metric),
-            neighbor_graph((X + dtype(1)).astype(float), metric=metric),
-        )
+        found = neighbor_graph(X, metric=metric)
+        assert found.dtype == wanted
+        np.testing.assert_array_equal(found, neighbor_graph(X.astype(wanted), metric=metric))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16])
+def test_every_value_of_a_narrow_integer_is_exact(dtype):
+    values = np.arange(np.iinfo(dtype).min, np.iinfo(dtype).max + 1).astype(dtype)
+    kept = plain_floats(values[:, np.newaxis])
+    assert kept.dtype == np.float32
+    np.testing.assert_array_equal(kept[:, 0].astype(np.int64), values)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("dtype", [*NARROW[1:], *WIDE])  # polars has no float16
+def test_an_estimator_takes_points_in_the_same_precision(form, dtype):
+    X = np.random.default_rng(0).integers(0, 2, (60, 8)).astype(dtype)
+    wanted = np.float32 if dtype in NARROW else np.float64
+    found = HeatSketch(4, power=2, epsilon=4.0).fit_transform(form(X))
+    assert found.dtype == wanted
+    plain = sparse.csr_array(X.astype(wanted)) if form is sparse.csr_array else X.astype(wanted)
+    np.testing.assert_array_equal(found, HeatSketch(4, power=2, epsilon=4.0).fit_transform(plain))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_sparse_points_are_made_ready_once_for_all_tiles(monkeypatch, metric):
+    """Once as points, and once as rows that look for neighbours."""
+    monkeypatch.setattr("heatsketch.graph.TILE_ENTRIES", 1000)
+    n_rows, normed = [], metrics._squared_norms
+    monkeypatch.setattr(
+        metrics, "_squared_norms", lambda X: n_rows.append(len(X.indptr) - 1) or normed(X)
+    )
+    X = sparse.random_array((200, 50), density=0.3, rng=np.random.default_rng(0), format="csr")
+    found = neighbor_graph(X, n_neighbors=5, metric=metric)
+    assert len(n_rows) > 10
+    assert sum(n_rows) == 2 * 200
+    wanted = neighbor_graph(X.toarray(), n_neighbors=5, metric=metric)
+    np.testing.assert_allclose(found.toarray(), wanted.toarray(), atol=1e-12)
+    assert abs(found - found.T).max() == 0
 
 
 @pytest.mark.parametrize("options", [{"n_neighbors": 0}, {"n_neighbors": -3}, {"metric": "euclid"}])
@@ -208,8 +251,9 @@ def test_points_may_come_in_any_dense_form(form, options):
     assert found.dtype == np.float64
     assert abs(found - wanted).max() == 0
     halves = neighbor_graph(X.astype(np.float16), **options)
-    assert halves.dtype == np.float64
-    assert abs(halves - wanted).max() == 0
+    singles = neighbor_graph(X.astype(np.float32), **options)
+    assert halves.dtype == singles.dtype == np.float32
+    assert abs(halves - singles).max() == 0
 
 
 @pytest.mark.parametrize("options", [{}, {"n_neighbors": 5}, {"metric": "cosine"}])

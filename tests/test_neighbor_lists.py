@@ -10,7 +10,6 @@ from heatsketch import HeatSketch, LocalEngine, neighbor_graph
 from heatsketch.engines._probes import FEWEST, MOST, choose_probes
 from heatsketch.exceptions import (
     DegenerateKernelError,
-    DisconnectedGraphWarning,
     HeatSketchError,
 )
 from heatsketch.graph import find_neighbors, squared_distances
@@ -247,11 +246,11 @@ def test_lists_that_run_out_do_so_for_each_point_alone(monkeypatch, seed):
         assert_same_bits(found, d2[some])
 
 
-def test_points_with_many_copies_each_are_neighbors_of_their_copies(everything_in_lists):
+def test_points_with_many_copies_each_are_neighbors_of_their_copies():
     X = np.repeat(cloud(60), 50, axis=0)
-    with pytest.warns(DisconnectedGraphWarning, match="=60 connected"):
-        model = HeatSketch(4, n_neighbors=10).fit(X)
-    assert not model.neighbors_.radii.any()
+    neighbors, d2 = find_neighbors(X, n_neighbors=10, n_probes=8)
+    assert not neighbors.radii.any()
+    assert d2.nnz == 60 * 50**2
 
 
 def test_centroids_that_nothing_is_near_are_left_out(monkeypatch):
@@ -278,7 +277,7 @@ def test_too_many_copies_are_refused(monkeypatch):
     monkeypatch.setattr(f"{ROOM}.MOST_TIES", 500)
     X = np.vstack([np.zeros((2000, 2)), cloud(1000, 2)])
     with pytest.raises(DegenerateKernelError, match=r"500 points at .* 0 .*unique"):
-        HeatSketch(4, n_neighbors=5, engine=LocalEngine()).fit(X)
+        find_neighbors(X, n_neighbors=5)
 
 
 # --- how many lists to probe ----------------------------------------------------------------

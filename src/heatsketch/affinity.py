@@ -55,7 +55,7 @@ def gaussian_affinity(d2: Any, *, epsilon: float) -> Any:
     d2 : array or sparse matrix
         Squared distances. In a sparse matrix the stored entries are the neighbours, stored
         zeros included; what is not stored has no affinity. Other formats become CSR, and other
-        numbers than float32 become float64.
+        numbers float32 if that holds them exactly, or else float64.
     epsilon : float
         Bandwidth, in the units of the squared distances.
 

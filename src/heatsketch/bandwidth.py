@@ -22,6 +22,7 @@ from heatsketch.metrics import refuse_zero_rows, squared_distances_to
 from heatsketch.plain_numbers import (
     check_finite,
     check_rows,
+    float_dtype,
     plain_floats,
     refuse_filled,
     refuse_negative,
@@ -163,7 +164,7 @@ def sampled_squares(X: Any, *, metric: Any, lots: np.ndarray) -> Any:
            [4., 0.]])
     """
     X = X if is_lazy(X) else _rows(X)
-    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    X = X.astype(float_dtype(X.dtype), copy=False)
     n_columns = min(X.shape[0], EPSILON_POINTS)
     drawn = _rows(X[_smallest(lots, min(EPSILON_ROWS, EPSILON_ENTRIES // n_columns))])
     if metric == "precomputed":

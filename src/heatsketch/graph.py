@@ -43,7 +43,15 @@ from heatsketch.metrics import (
     refuse_zero_rows,
     squared_distances_to,
 )
-from heatsketch.neighbor_lists import ListTree, NeighborLists, grow_tree, index_dtype
+from heatsketch.neighbor_lists import (
+    Found,
+    ListTree,
+    NeighborLists,
+    grow_tree,
+    index_dtype,
+    reversed_rows,
+    union_of,
+)
 from heatsketch.plain_numbers import (
     check_distances,
     check_finite,
@@ -52,6 +60,7 @@ from heatsketch.plain_numbers import (
     check_square,
     check_symmetric,
     check_zero_diagonal,
+    float_dtype,
     plain_distances,
     plain_floats,
     whole_number,
@@ -90,7 +99,8 @@ def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euc
     Returns
     -------
     array or CSR array of shape (n_points, n_points)
-        Symmetric bit for bit, in float32 if ``X`` is, and in float64 otherwise. In the sparse form
+        Symmetric bit for bit, in float32 if that holds the numbers of ``X`` exactly (float16,
+        integers of at most 16 bits, truth values), and in float64 otherwise. In the sparse form
         a stored zero is a distance of zero, and what is not stored is no neighbour.
 
     Examples
@@ -171,7 +181,7 @@ class Neighbors:
     Attributes
     ----------
     points : array or sparse matrix
-        The training points, in the order of :attr:`order`.
+        The training points, in the order of :attr:`order`; each once if copies share rows.
     order : array of shape (n_points,)
         Which row of the given ``X`` each point is: near points next to each other.
     metric, n_neighbors :
@@ -180,6 +190,8 @@ class Neighbors:
         Squared distance of each point to its last neighbour.
     lists : NeighborLists or None
         Where neighbours are looked for.
+    starts : array of shape (n_points + 1,) or None
+        Where the copies of each point begin in :attr:`order`, if copies share rows.
 
     Examples
     --------
@@ -199,6 +211,7 @@ class Neighbors:
     n_neighbors: Any = None
     radii: Any = None
     lists: NeighborLists | None = None
+    starts: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return plain arrays."""
@@ -219,7 +232,7 @@ class Neighbors:
         Returns
         -------
         array or CSR array of shape (n_new, n_points)
-            Columns in the order of the points.
+            Columns in the order of the points, of which copies that share rows are one.
         """
         X_new = _floats(X_new)
         if self.metric == "cosine":
@@ -288,9 +301,15 @@ def find_neighbors(
         return _listed_neighbors(X, n_neighbors, metric, n_probes)
     if callable(metric) and not sparse.issparse(X):
         refuse_asymmetric(metric, X)
-    radii = _over_tiles(lambda _, d2: _radii(d2, n_neighbors), X, X, metric)
-    neighbors = Neighbors(X, order, metric, n_neighbors, np.concatenate(radii))
-    return neighbors, neighbors.distances_to(X)
+    if callable(metric) or metric == "precomputed":  # these may be symmetric but for rounding
+        radii = np.concatenate(_over_tiles(lambda _, d2: _radii(d2, n_neighbors), X, X, metric))
+        neighbors = Neighbors(X, order, metric, n_neighbors, radii)
+        return neighbors, neighbors.distances_to(X)
+    near = _stack(_over_tiles(lambda _, d2: _near(d2, n_neighbors, None), X, X, metric))
+    found = Found(near.indptr, near.indices, near.data)
+    radii = np.maximum.reduceat(near.data, near.indptr[:-1])
+    d2 = union_of(found, reversed_rows(found, len(order)), len(order))
+    return Neighbors(X, order, metric, n_neighbors, radii), d2
 
 
 def _listed_neighbors(
@@ -404,8 +423,9 @@ def _near(d2: np.ndarray, n_neighbors: int, radii: np.ndarray | None) -> sparse.
     if radii is not None:
         near |= d2 <= radii
     indptr = np.concatenate([[0], np.cumsum(near.sum(axis=1))])
+    places = np.flatnonzero(near)
     # Built by hand: scipy would drop the zeros, which are distances of zero.
-    return sparse.csr_array((d2[near], np.nonzero(near)[1], indptr), shape=d2.shape)
+    return sparse.csr_array((d2.ravel()[places], places % d2.shape[1], indptr), shape=d2.shape)
 
 
 def _stack(blocks: list[sparse.csr_array]) -> sparse.csr_array:
@@ -451,7 +471,7 @@ def _symmetric_squares(distances: Any) -> sparse.csr_array:
 
 def _floats(X: Any) -> Any:
     """Return floats that loops are compiled for: whole numbers would wrap around or be cut off."""
-    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    return X.astype(float_dtype(X.dtype), copy=False)
 
 
 # --- refusals -----------------------------------------------------------------------------

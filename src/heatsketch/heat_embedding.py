@@ -58,6 +58,7 @@ from heatsketch.random_block import Kind, gaussians_apart
 from heatsketch.row_blocks import in_memory, is_lazy
 from heatsketch.row_names import row_numbers
 from heatsketch.saved_models import SaveMixin
+from heatsketch.shared_rows import SharedRows
 from heatsketch.threads import with_n_jobs
 from heatsketch.transformer_neighbors import neighbors_by_transformer
 from heatsketch.validation import (
@@ -333,7 +334,7 @@ class HeatEmbedding(
         K = rows
         if self.affinity != "precomputed":
             K = self._affinity_to_training(rows, trained.scales, first_row)
-        A = heat_rows(K, trained.scaling, trained.operator)
+        A = heat_rows(self._over_copies(K), trained.scaling, trained.operator)
         # A new point belongs to the component of the training point that is most like it.
         labels = None if trained.labels is None else trained.labels[strongest_columns(K)]
         return self._moved_apart(self._finish(A @ trained.before_last, A), labels)
@@ -342,6 +343,10 @@ class HeatEmbedding(
         """Return what new rows are multiplied with, all of it in memory."""
         scales = self.epsilon_ if self.epsilon == "local" else None
         labels = getattr(self, "component_labels_", None)
+        starts = self._starts_of_copies
+        if starts is not None:
+            scales = None if scales is None else scales[starts[:-1]]
+            labels = None if labels is None else labels[starts[:-1]]
         trained = _Trained(self.scaling_, self.heat_operator_, self.before_last_, scales, labels)
         if isinstance(self.before_last_, np.ndarray):
             return rows, trained
@@ -355,6 +360,16 @@ class HeatEmbedding(
             None if scales is None else np.asarray(scales[columns]),
             None if labels is None else np.asarray(labels[columns]),
         )
+
+    @property
+    def _starts_of_copies(self) -> Any:
+        """Where the copies of each training point begin, if they share rows; else None."""
+        return getattr(getattr(self, "neighbors_", None), "starts", None)
+
+    def _over_copies(self, K: Any) -> Any:
+        """Return affinities to distinct training points as affinities to all of them."""
+        starts = self._starts_of_copies
+        return K if starts is None else SharedRows(K, starts, is_square=False)
 
     def _forget(self) -> None:
         """Drop an earlier fit, which one that fails should not leave behind."""

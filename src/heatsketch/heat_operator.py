@@ -88,7 +88,7 @@ class HeatOperator:
 
     Attributes
     ----------
-    matrix : CSR array or Scaled
+    matrix : CSR array, SharedRows or Scaled
         What multiplies: weights and affinities in one.
     s : array
         Weights of the columns, which are training points.
@@ -223,6 +223,10 @@ class HeatOperator:
             recurrence = {"factors": factors, "out": out, "totals": totals, "terms": terms}
             y, sums = self.step_of_rows(block, coefficients, **recurrence)
             return y, stationary_ratio(sums, self.squared_length, y.dtype)
+        if hasattr(self.matrix, "step"):  # rows that copies of a point share
+            recurrence = {"factors": factors, "out": out, "totals": totals, "terms": terms}
+            y = self.matrix.step(self.stationary, block, coefficients, **recurrence)
+            return y, self.stationary_coefficients(y)
         a, b, g = factors
         y = self.matrix @ (block - self.stationary_part(coefficients))
         y = a * y if a != 1 else y
@@ -351,7 +355,7 @@ def _scaled(K: Any, left: Any, right: Any, stationary: Any) -> HeatOperator:
     dtype = K.dtype if K.dtype.kind == "f" else np.float64
     stationary = stationary.astype(dtype)
     if isinstance(K, RowBlocks):
-        return K.heat_operator(right, stationary)
+        return K.heat_operator(left, right, stationary)
     if not is_compiled(K):
         return HeatOperator(Scaled(K, left.astype(dtype), right.astype(dtype)), right, stationary)
     values = scaled_values(K, left, right)

@@ -16,6 +16,7 @@ import numpy as np
 
 __all__ = [
     "all_pairs_bytes",
+    "control_group_limits",
     "neighbors_bytes",
     "peak_memory",
     "physical_memory",
@@ -33,11 +34,43 @@ N_PROBES = 16
 
 
 def physical_memory() -> float:
-    """Return the bytes of memory of this machine; infinity where it does not tell."""
+    """Return the bytes of memory that this process may have; infinity where nobody tells.
+
+    These are the memory of the machine, or what its control groups (containers, batch jobs) leave.
+    """
     try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        machine = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
-        return float("inf")
+        machine = float("inf")
+    return min(machine, *control_group_limits())
+
+
+def control_group_limits(root: Path = Path("/")) -> list[float]:
+    """Return the limits of memory of all control groups of this process, of version 1 and 2.
+
+    A group has the limits of all groups above it, too. In a container, the path of a group may be
+    that outside, of which only the top is seen.
+    """
+    limits = [float("inf")]
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:  # as on macOS and Windows
+        return limits
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            top, file = root / "sys/fs/cgroup", "memory.max"
+        elif "memory" in controllers.split(","):
+            top, file = root / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+        else:
+            continue
+        group = Path(path.lstrip("/"))
+        for folder in (group, *group.parents):
+            try:
+                limits.append(float((top / folder / file).read_text()))
+            except (OSError, ValueError):  # no such file, or the word "max"
+                continue
+    return limits
 
 
 def peak_memory() -> int | None:

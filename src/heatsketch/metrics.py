@@ -37,6 +37,8 @@ def squared_distances_to(X: Any, metric: Any) -> Callable[[Any], np.ndarray]:
             f"metric={metric!r} does not take a sparse X of shape {X.shape}; use "
             'metric="euclidean" or "cosine", or pass X.toarray() if it fits in memory.'
         )
+    if sparse.issparse(X):
+        return _SparsePoints(X, metric == "cosine").squared_distances
     if callable(metric):
         return partial(_by_cdist, X=X, metric=metric)
     if metric not in METRICS:
@@ -47,32 +49,56 @@ def squared_distances_to(X: Any, metric: Any) -> Callable[[Any], np.ndarray]:
     return partial(METRICS[metric], X=X)
 
 
-def _euclidean(X_new: Any, X: Any) -> np.ndarray:
+def _euclidean(X_new: np.ndarray, X: np.ndarray) -> np.ndarray:
+    from heatsketch.compiled import neighbors  # numba is loaded when first needed
+
     refuse_other_width(X_new, X)
-    if not sparse.issparse(X):
-        from heatsketch.compiled import neighbors  # numba is loaded when first needed
-
-        d2 = np.empty((X_new.shape[0], X.shape[0]), X.dtype)
-        neighbors.all_squares(np.ascontiguousarray(X_new), np.ascontiguousarray(X), d2)
-        return d2
-    X_new, X = X_new.astype(np.float64), X.astype(np.float64)
-    norms_new, norms = (np.asarray(Z.multiply(Z).sum(axis=1)).ravel() for Z in (X_new, X))
-    _refuse_cancellation(X, norms)
-    inner = (X_new @ X.T).toarray()
-    # |x|^2 + |y|^2 comes first: the difference is then symmetric to the last bit.
-    sums = norms_new[:, np.newaxis] + norms
-    d2 = sums - 2 * inner
-    # What rounding leaves between duplicates is a distance of zero, not a tiny one.
-    return np.where(d2 > 64 * np.finfo(np.float64).eps * sums, d2, 0)
+    d2 = np.empty((X_new.shape[0], X.shape[0]), X.dtype)
+    neighbors.all_squares(np.ascontiguousarray(X_new), np.ascontiguousarray(X), d2)
+    return d2
 
 
-def _cosine(X_new: Any, X: Any) -> np.ndarray:
+class _SparsePoints:
+    """Sparse points, made ready once for all rows that come: unit rows, norms, and by columns."""
+
+    def __init__(self, X: Any, is_cosine: bool) -> None:
+        self.is_cosine = is_cosine
+        X = self._rows(X)
+        self.norms = _squared_norms(X)
+        _refuse_cancellation(X, self.norms)
+        self.columns = X.T.tocsr()
+
+    def _rows(self, X: Any) -> sparse.csr_array:
+        # In the order of columns, in which sums over them are then the same for (x, y) and (y, x).
+        X = sparse.csr_array(X, dtype=np.float64).sorted_indices()
+        return _unit_rows(X) if self.is_cosine else X
+
+    def squared_distances(self, X_new: Any) -> np.ndarray:
+        """Return the squared distances from some rows to all points."""
+        from heatsketch.compiled import neighbors
+
+        if X_new.shape[1] != self.columns.shape[0]:
+            refuse_other_width(X_new, self.columns.T)
+        X_new = self._rows(X_new)
+        d2 = np.zeros((X_new.shape[0], len(self.norms)))
+        rows, columns = ((Z.indptr, Z.indices, Z.data) for Z in (X_new, self.columns))
+        neighbors.sparse_squares(rows, columns, _squared_norms(X_new), self.norms, d2)
+        return _cosine_squares(d2) if self.is_cosine else d2
+
+
+def _squared_norms(X: sparse.csr_array) -> np.ndarray:
+    return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+
+
+def _cosine(X_new: np.ndarray, X: np.ndarray) -> np.ndarray:
     return _cosine_squares(_euclidean(_unit_rows(X_new), _unit_rows(X)))
 
 
 def _cosine_squares(squares: np.ndarray) -> np.ndarray:
     # 1 - cos(x, y) is half the squared distance between the unit vectors.
-    return (squares / 2) ** 2
+    cosine = squares / 2
+    cosine *= cosine
+    return cosine
 
 
 def _by_cdist(X_new: Any, X: Any, *, metric: Any) -> np.ndarray:

@@ -32,6 +32,7 @@ __all__ = [
     "check_square",
     "check_symmetric",
     "check_zero_diagonal",
+    "float_dtype",
     "native_numbers",
     "plain_distances",
     "plain_floats",
@@ -75,10 +76,28 @@ def whole_number(value: Any, name: str, *, least: int | None = None) -> int:
 # --- matrices -----------------------------------------------------------------------------
 
 
+def float_dtype(*dtypes: Any) -> np.dtype:
+    """Return float32 where it holds every value of the dtypes exactly, float64 elsewhere.
+
+    Truth values, integers of at most 16 bits and half precision become float32, which holds all
+    integers up to 2**24; so does float32 itself. Integers of 32 and 64 bits become float64, which
+    holds all integers up to 2**53.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.plain_numbers import float_dtype
+    >>> float_dtype(np.uint8, np.float16), float_dtype(np.int32)
+    (dtype('float32'), dtype('float64'))
+    """
+    common = np.result_type(np.float32, *dtypes)
+    return np.dtype(np.float32 if common == np.float32 else np.float64)
+
+
 def plain_floats(X: Any, name: str = "X") -> Any:
     """Return ``X`` in float32 or float64: an array, or a CSR matrix with one entry a place.
 
-    Other numbers become float64. Stored zeros stay.
+    Other numbers become what :func:`float_dtype` says. Stored zeros stay.
 
     Examples
     --------
@@ -101,7 +120,7 @@ def plain_floats(X: Any, name: str = "X") -> Any:
 def _floats(X: Any) -> Any:
     # A long double beyond float64 becomes infinity, which is refused elsewhere by its place.
     with np.errstate(over="ignore"):
-        return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+        return X.astype(float_dtype(X.dtype), copy=False)
 
 
 def _one_entry_a_place(X: Any) -> Any:

@@ -84,7 +84,7 @@ class RowBlocks(ABC):
         """Return ``diag(left) K diag(right)``."""
 
     @abstractmethod
-    def heat_operator(self, s: Any, stationary: Any) -> Any:
+    def heat_operator(self, left: Any, right: Any, stationary: Any) -> Any:
         """Return the heat operator with these weights: what answers a HeatOperator's verbs."""
 
     @abstractmethod

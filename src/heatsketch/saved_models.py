@@ -44,12 +44,14 @@ from heatsketch.model_parts import (
     Tree,
     Value,
     is_permutation,
+    lies_in_order,
     lists_fit,
 )
 from heatsketch.neighbor_lists import NeighborLists
 from heatsketch.normalization import Scaling
 from heatsketch.random_block import STREAM_VERSION
 from heatsketch.row_blocks import is_lazy
+from heatsketch.shared_rows import SharedRows
 
 __all__ = ["PARTS", "SaveMixin", "refused_by", "restored", "typed"]
 
@@ -87,6 +89,8 @@ def _maybe(is_it: Any, part: Part) -> Choice:
 def _neighbors_fit(neighbors: Neighbors) -> bool:
     if neighbors.metric != "precomputed" and neighbors.metric not in METRICS:
         return False
+    if not _copies_fit(neighbors):
+        return False
     listed = neighbors.lists is not None
     if listed and (neighbors.metric not in LIST_METRICS or sparse.issparse(neighbors.points)):
         return False
@@ -95,21 +99,40 @@ def _neighbors_fit(neighbors: Neighbors) -> bool:
     )
 
 
+def _copies_fit(neighbors: Neighbors) -> bool:
+    n_points, n_rows, starts = neighbors.points.shape[0], len(neighbors.order), neighbors.starts
+    if starts is None:
+        return n_points == n_rows
+    return len(starts) == n_points + 1 and starts[-1] == n_rows and _are_starts(starts)
+
+
+def _are_starts(starts: np.ndarray) -> bool:
+    """Say whether each point has a copy: the first sums would be of nothing."""
+    return lies_in_order(starts, int(starts[-1])) and bool((np.diff(starts) > 0).all())
+
+
 ORDER = Array("n", "int64", is_right=is_permutation)
+# Distinct points, where copies share rows, are u; elsewhere u is n.
 LISTS = Record(
     NeighborLists,
-    {"tree": Tree(), "points": Array("nd"), "order": ORDER, "probes": Array("np", "int32")},
+    {
+        "tree": Tree(),
+        "points": Array("ud"),
+        "order": Array("u", "int64", is_right=is_permutation),
+        "probes": Array("up", "int32"),
+    },
     lists_fit,
 )
 NEIGHBORS = Record(
     Neighbors,
     {
-        "points": _matrix("nd"),
+        "points": _matrix("ud"),
         "order": ORDER,
         "metric": Value((str,)),
-        "n_neighbors": Value((int, type(None)), most="n"),
-        "radii": _maybe(_is_array, Array("n", finite=False)),
+        "n_neighbors": Value((int, type(None)), most="u"),
+        "radii": _maybe(_is_array, Array("u", finite=False)),
         "lists": _maybe(lambda value: isinstance(value, NeighborLists), LISTS),
+        "starts": Optional(Array("w", "int64")),
     },
     _neighbors_fit,
 )
@@ -130,6 +153,17 @@ HEAT_OPERATOR = Record(
         "matrix": Choice(
             {
                 "sparse": (_is_csr, Csr("nn")),
+                "shared": (
+                    lambda value: isinstance(value, SharedRows),
+                    Record(
+                        SharedRows,
+                        {"matrix": Csr("uu"), "starts": Array("w", "int64")},
+                        lambda shared: (
+                            len(shared.starts) == shared.matrix.shape[0] + 1
+                            and _are_starts(shared.starts)
+                        ),
+                    ),
+                ),
                 "all pairs": (lambda value: isinstance(value, AllPairs), ALL_PAIRS),
                 "scaled": (
                     lambda value: isinstance(value, Scaled),
@@ -140,6 +174,7 @@ HEAT_OPERATOR = Record(
         "s": Array("n", "float64"),
         "stationary": Array("n"),
     },
+    lambda operator: operator.shape[1] == len(operator.s),
 )
 FEATURES: dict[str, Part] = {
     "n_features_in_": Value((int,), letter="d"),

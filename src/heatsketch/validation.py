@@ -34,6 +34,7 @@ from heatsketch.plain_numbers import (
     check_square,
     check_symmetric,
     check_zero_diagonal,
+    float_dtype,
     native_numbers,
     refuse_filled,
     refuse_kind,
@@ -60,6 +61,11 @@ __all__ = [
     "stored_like",
 ]
 
+# Columns of pandas and polars by their lower-case names, Int8 and Boolean among them.
+_EXACT_IN_FLOAT32 = {
+    *("bool", "boolean", "float16", "float32"),
+    *("int8", "int16", "uint8", "uint16"),
+}
 _LARGEST_SUM = 1e100  # of a row of affinities: its square and its inverse are still floats
 
 
@@ -114,6 +120,8 @@ def seed_of(random_state: Any) -> int:
 def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Return ``X`` as finite numbers: a float32 or float64 array, or a CSR array of them.
 
+    They are in float32 where that holds all values of the dtype of ``X`` exactly.
+
     Parameters
     ----------
     estimator : estimator
@@ -133,7 +141,7 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
             estimator,
             X,
             reset=reset,
-            dtype=[np.float64, np.float32],
+            dtype=_float_dtype(X),
             accept_sparse="csr",
             ensure_all_finite=False,
             # In rows, so that sums over a row round the same way whatever the layout was; and in
@@ -149,6 +157,14 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
             X = X.copy()
             X.sum_duplicates()
     return X
+
+
+def _float_dtype(X: Any) -> np.dtype:
+    """Return the precision in which numbers of all columns are exact, if one of the two is."""
+    if not hasattr(X, "columns"):
+        return float_dtype(X.dtype if hasattr(X, "dtype") else np.asarray(X).dtype)
+    is_exact = {str(dtype).lower() for dtype in X.dtypes} <= _EXACT_IN_FLOAT32
+    return np.dtype(np.float32 if is_exact else np.float64)
 
 
 def _check_lazy(estimator: Any, X: Any, *, reset: bool) -> Any:

@@ -21,10 +21,12 @@ from heatsketch.compiled._compile import compile_loop, spread
 
 __all__ = [
     "all_squares",
+    "distinct_rows",
     "fill_union",
     "nearest",
     "reverse",
     "sort_rows",
+    "sparse_squares",
     "union_sizes",
     "within",
 ]
@@ -32,6 +34,7 @@ __all__ = [
 STRIP_BYTES = 128
 QUERIES = 4
 PACKED_NUMBERS = 65_536  # of a list at a time: what a cache close to the core holds
+ROUNDING = 64 * float(np.finfo(np.float64).eps)  # of |x|^2 + |y|^2 - 2 x y, over its sums
 LONG_ROW = 64  # from here on a sort is faster than insertion, whose time is the square
 
 
@@ -221,6 +224,28 @@ def all_squares(queries, points, out):
                         out[q + a, first + lane] = tile[a, lane]
 
 
+@compile_loop
+def sparse_squares(rows, columns, row_norms, norms, out):
+    """Set ``out[q, j]``, zero before, to the squared distance between rows of sparse matrices.
+
+    The one is given by rows, the other by columns, each as ``(indptr, indices, data)``. All sums
+    go from the first coordinate to the last, so that they are symmetric. What rounding leaves
+    between duplicates is a distance of zero, not a tiny one.
+    """
+    indptr, indices, data = rows
+    column_indptr, column_indices, column_data = columns
+    for q in range(len(out)):
+        inner = out[q]
+        for e in range(indptr[q], indptr[q + 1]):
+            value = data[e]
+            for f in range(column_indptr[indices[e]], column_indptr[indices[e] + 1]):
+                inner[column_indices[f]] += value * column_data[f]
+        for j in range(len(inner)):
+            norm = row_norms[q] + norms[j]
+            square = norm - 2 * inner[j]
+            inner[j] = square if square > ROUNDING * norm else 0.0
+
+
 def _meeting(keep):
     """Return the loop in which queries meet the lists that they probe.
 
@@ -288,6 +313,41 @@ def within(queries, probes, points, starts, limits, finders, ids, squares):
     kept = n_found, finders, ids, squares
     _meet_all(queries, probes, points, starts, limits, kept)
     return n_found[0]
+
+
+@njit
+def _are_equal(points, i, j):
+    c = 0
+    while c < points.shape[1] and points[i, c] == points[j, c]:
+        c += 1
+    return c == points.shape[1]
+
+
+@compile_loop
+def distinct_rows(points, bits, table, places):
+    """Set ``places[i]`` to the number of the distinct row that row ``i`` is; return how many.
+
+    They are numbered in the order in which they come. ``table``, full of -1 and of a length that is
+    a power of two, is filled with the first of them, at places that follow from their bits.
+    """
+    last, factor = np.uint64(len(table) - 1), np.uint64(0x9E3779B97F4A7C15)
+    n_distinct = 0
+    for i in range(len(points)):
+        mixed = factor
+        for c in range(points.shape[1]):
+            if points[i, c] != 0:  # the bits of zero differ from those of -0
+                mixed ^= np.uint64(bits[i, c])
+            mixed *= factor
+            mixed ^= mixed >> np.uint64(32)
+        place = mixed & last
+        while table[place] >= 0 and not _are_equal(points, table[place], i):
+            place = (place + np.uint64(1)) & last
+        if table[place] < 0:
+            table[place], places[i] = i, n_distinct
+            n_distinct += 1
+        else:
+            places[i] = places[table[place]]
+    return n_distinct
 
 
 # --- from the neighbours of each point to a symmetric graph -----------------------------------

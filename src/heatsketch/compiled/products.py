@@ -30,6 +30,7 @@ __all__ = [
     "positive_places",
     "row_products",
     "scaled_values",
+    "segment_sums",
     "stationary_sums",
 ]
 
@@ -53,6 +54,19 @@ def row_products(indptr, indices, data, vector, out, start, stop):
         for e in range(indptr[i], indptr[i + 1]):
             total += np.float64(data[e]) * vector[indices[e]]
         out[i] = total
+
+
+@compile_loop
+def segment_sums(block, starts, out, start, stop):
+    """Set some chunks of rows of ``out`` to sums of rows from one start to the next, in float64."""
+    total = np.empty(block.shape[1])
+    for u in range(start * CHUNK, min(stop * CHUNK, len(out))):
+        total[:] = 0
+        for i in range(starts[u], starts[u + 1]):
+            for c in range(block.shape[1]):
+                total[c] += block[i, c]
+        for c in range(block.shape[1]):
+            out[u, c] = total[c]
 
 
 @compile_loop

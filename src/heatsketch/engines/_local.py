@@ -21,6 +21,7 @@ from heatsketch.memory import (
     physical_memory,
     tiles_bytes,
 )
+from heatsketch.shared_rows import find_with_shared_rows
 
 __all__ = ["LocalEngine"]
 
@@ -39,7 +40,8 @@ class LocalEngine(Engine):
     Neighbours are exact where comparing all pairs takes no more than a second or two.
     Beyond that each point looks for them in lists of near points
     (:mod:`heatsketch.neighbor_lists`), and misses some. In how many lists is measured: as many
-    as it takes for diffusion distances to move by no more than ``graph_tolerance``.
+    as it takes for diffusion distances to move by no more than ``graph_tolerance``. Where points
+    have many copies, the graph is one of distinct points (:mod:`heatsketch.shared_rows`).
 
     All pairs (``n_neighbors=None``) are kept in memory if they fit, and otherwise made anew at
     every product.
@@ -84,17 +86,22 @@ class LocalEngine(Engine):
         """Find who is near whom among the rows of ``X``."""
         if n_neighbors is None and metric != "precomputed" and self._is_large(X, n_columns):
             return Neighbors(X, np.arange(X.shape[0]), metric), DistanceTiles(X, metric)
-        n_probes = None
         if n_neighbors is not None:
             self._refuse_beyond(
                 neighbors_bytes(X.shape[0], X.shape[1], n_columns, n_neighbors, X.dtype),
                 f"n_neighbors={n_neighbors} and n_components={n_columns}",
                 "use fewer of either, or raise memory_limit",
             )
-            if self.graph_tolerance and self._is_long(X, metric):
-                n_probes = partial(
-                    choose_probes, n_neighbors=n_neighbors, tolerance=self.graph_tolerance
-                )
+            if metric != "precomputed":
+                return find_with_shared_rows(partial(self._nearest, metric), X, n_neighbors)
+        return find_neighbors(X, metric=metric, n_neighbors=n_neighbors)
+
+    def _nearest(self, metric: Any, X: Any, n_neighbors: int) -> tuple[Neighbors, Any]:
+        n_probes = None
+        if self.graph_tolerance and self._is_long(X, metric):
+            n_probes = partial(
+                choose_probes, n_neighbors=n_neighbors, tolerance=self.graph_tolerance
+            )
         return find_neighbors(X, metric=metric, n_neighbors=n_neighbors, n_probes=n_probes)
 
     def _is_large(self, X: Any, n_columns: int) -> bool:

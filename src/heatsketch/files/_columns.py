@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch.exceptions import FileFormatError
+from heatsketch.plain_numbers import float_dtype
 
 __all__ = [
     "FEW",
@@ -40,16 +41,6 @@ class Wanted(NamedTuple):
     ids: str | None = None
     key: str | None = None
     header: bool | None = None
-
-
-def float_dtype(*dtypes: Any) -> np.dtype:
-    """Return float32 where it holds every value of the dtypes exactly, float64 elsewhere.
-
-    Bytes of images, small integers and half precision become float32; so does float32 itself.
-    Integers of 32 and 64 bits become float64, which is exact up to 2**53.
-    """
-    common = np.result_type(np.float32, *dtypes)
-    return np.dtype(np.float32 if common == np.float32 else np.float64)
 
 
 def numbered_names(n_columns: int) -> tuple[str, ...]:

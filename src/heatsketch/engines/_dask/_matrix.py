@@ -150,9 +150,9 @@ class BlockMatrix(RowBlocks):
         tasks, inputs = self._tasks(_scaled, [left, right])
         return self._another(name, {(name, b): task for b, task in enumerate(tasks)}, inputs)
 
-    def heat_operator(self, s: da.Array, stationary: da.Array) -> Any:
-        """Return the heat operator with these weights."""
-        return heat_operator_of(self, s, stationary)
+    def heat_operator(self, left: da.Array, right: da.Array, stationary: da.Array) -> Any:
+        """Return the heat operator with these weights, which are those of training points."""
+        return heat_operator_of(self, right, stationary)
 
     def label_components(self, eps: float) -> tuple[int, da.Array]:
         """Label components of each block, then join those that links across blocks join."""

@@ -18,6 +18,7 @@ from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.files import open_table
 from heatsketch.files._parquet import ParquetTable
 from heatsketch.files._zarr import ZarrTable
+from heatsketch.plain_numbers import float_dtype
 from heatsketch.row_blocks import CHUNK_BYTES
 
 __all__ = ["points_in_files", "read_points"]
@@ -41,7 +42,7 @@ def read_points(cluster: Cluster, X: Any) -> Any:
     if X.ndim != 2 or 0 in X.shape:
         raise HeatSketchError(f"X has shape {X.shape}; give one row of numbers for each point.")
     X = X.rechunk({1: -1})
-    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    X = X.astype(float_dtype(X.dtype), copy=False)
     task = cluster.storage.name("digest", X.name)
     reading = {(task, i): (_digest, (X.name, i, 0)) for i in range(X.numblocks[0])}
     sizes, digests = zip(*cluster.run(delayed(task, reading, [X]), stage="reading"), strict=True)

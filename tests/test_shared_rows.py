@@ -1,0 +1,218 @@
+"""Points with many copies, whose copies share one row of the graph."""
+
+import pickle
+
+import numpy as np
+import pytest
+from registry import SEEDS, cloud
+from scipy import sparse
+
+import heatsketch
+from heatsketch import (
+    DiffusionMap,
+    HeatSketch,
+    LocalEngine,
+    gaussian_affinity,
+    gaussian_block,
+    heat_operator,
+    local_scales,
+    neighbor_graph,
+    sketch,
+)
+from heatsketch.graph import find_neighbors
+from heatsketch.normalization import SCALINGS
+from heatsketch.shared_rows import SharedRows, copies_of_points, find_with_shared_rows
+from heatsketch.testing import check_extension, check_heat_operator
+
+pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.exceptions.HeatSketchWarning")
+
+
+def whole_numbers(n=400, dimension=2, most=5, seed=0):
+    """Points in cells, one of which has a quarter of them."""
+    X = np.random.default_rng(seed).integers(0, most, (n, dimension)).astype(float)
+    X[::4] = 0
+    return X
+
+
+def shared(X, n_neighbors, **options):
+    def find(X, n_neighbors):
+        return find_neighbors(X, n_neighbors=n_neighbors, **options)
+
+    return find_with_shared_rows(find, X, n_neighbors)
+
+
+def expanded(matrix, places):
+    """The matrix over all points, from that over distinct ones, stored zeros included."""
+    kept = matrix.copy()
+    kept.data = np.ones_like(kept.data)
+    return np.where(kept.toarray(), matrix.toarray(), np.inf)[places][:, places]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_copies_are_those_that_numpy_finds(seed, dtype):
+    X = whole_numbers(most=7, seed=seed).astype(dtype) - 3
+    X[5] = -X[5] * 0  # zeros of either sign are equal
+    _, first, wanted = np.unique(X + 0.0, axis=0, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first))  # in the order in which they come
+    for form in (np.asarray, np.asfortranarray):
+        places, n_distinct = copies_of_points(form(X))
+        assert n_distinct == len(first)
+        np.testing.assert_array_equal(places, rank[wanted.ravel()])
+    positive = sparse.csr_array(np.abs(X) + 0.0)
+    assert copies_of_points(positive)[1] == len(np.unique(np.abs(X) + 0.0, axis=0))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_points_without_copies_are_all_distinct(dtype):
+    X = cloud(5000, 3).astype(dtype)
+    places, n_distinct = copies_of_points(X)
+    assert n_distinct == 5000
+    np.testing.assert_array_equal(places, np.arange(5000))
+
+
+@pytest.mark.parametrize("n_probes", [None, 3])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_graph_is_that_of_distinct_points(seed, n_probes):
+    X = whole_numbers(2000, most=30, seed=seed)
+    neighbors, d2 = shared(X, 6, n_probes=n_probes)
+    np.testing.assert_array_equal(np.sort(neighbors.order), np.arange(len(X)))
+    copies = np.repeat(neighbors.points, np.diff(neighbors.starts), axis=0)
+    np.testing.assert_array_equal(copies, X[neighbors.order])
+    assert len(np.unique(neighbors.points, axis=0)) == len(neighbors.points)
+    if n_probes is None:
+        wanted = neighbor_graph(neighbors.points, n_neighbors=6)
+        assert abs(d2.matrix - wanted).max() == 0
+        assert d2.matrix.nnz == wanted.nnz
+    for same in np.split(neighbors.order, neighbors.starts[1:-1]):
+        assert (np.diff(same) > 0).all()  # copies in the order of their rows
+
+
+@pytest.mark.parametrize("normalization", SCALINGS)
+@pytest.mark.parametrize("epsilon", [3.0, "local"])
+def test_the_embedding_is_that_of_the_matrix_over_all_points(normalization, epsilon):
+    """The oracle: the dense matrix over all points, in which copies have all that others have."""
+    X = whole_numbers()
+    model = HeatSketch(8, n_neighbors=6, epsilon=epsilon, power=3, random_state=2)
+    model.set_params(normalization=normalization)
+    found = model.fit_transform(X)
+    places, _ = copies_of_points(X)
+    distinct = X[np.unique(places, return_index=True)[1]]
+    d2 = neighbor_graph(distinct, n_neighbors=6)
+    if epsilon == "local":
+        scales = local_scales(d2)
+        d2.data = d2.data / np.repeat(scales, np.diff(d2.indptr)) / scales[d2.indices]
+    K = gaussian_affinity(expanded(d2, places), epsilon=1.0 if epsilon == "local" else 3.0)
+    A = heat_operator(K, SCALINGS[normalization](K))
+    wanted = sketch(A, gaussian_block(len(X), 8, seed=2), power=3)
+    np.testing.assert_allclose(found, wanted, atol=1e-12 * np.abs(wanted).max(), rtol=1e-9)
+    check_heat_operator(model.heat_operator_)
+
+
+@pytest.mark.parametrize("factors", [(1.0, 0.0, 0.0), (2.0, -0.5, 1.0)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_step_is_its_formula(dtype, factors):
+    X, rng = whole_numbers().astype(dtype), np.random.default_rng(0)
+    A = HeatSketch(4, n_neighbors=6, power=2).fit(X).heat_operator_
+    assert isinstance(A.matrix, SharedRows)
+    x, z, total = (rng.standard_normal((len(X), 5)).astype(dtype) for _ in range(3))
+    w, (a, b, g) = A.stationary_coefficients(x), factors
+    y = a * (A @ x - A.stationary_part(w)) + b * x - g * z
+    totals = total[np.newaxis].copy()
+    found, coefficients = A.step(x, w, factors=factors, out=z, totals=totals, terms=[0.25])
+    tolerance = {"atol": 50 * np.finfo(dtype).eps, "rtol": 0}
+    np.testing.assert_allclose(found, y, **tolerance)
+    np.testing.assert_allclose(totals[0], total + 0.25 * y, **tolerance)
+    np.testing.assert_allclose(coefficients, A.stationary_coefficients(y), **tolerance)
+    assert found is z
+
+
+MODELS = {
+    "all times": HeatSketch(6),
+    "one power": HeatSketch(6, power=1, epsilon=2.0),
+    "kept": HeatSketch(6, power=4, stationary="keep", normalization="bistochastic"),
+    "random walk": HeatSketch(6, power=3, weighting="random_walk", epsilon="auto"),
+    "map": DiffusionMap(3, power=2),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", MODELS)
+def test_training_points_keep_every_bit_and_copies_are_equal(name, dtype):
+    X = whole_numbers().astype(dtype)
+    for metric in ("euclidean", "manhattan"):
+        model = MODELS[name].set_params(n_neighbors=7, metric=metric)
+        check_extension(model, X, rtol=0, batch=90)
+        Y = model.fit(X).embedding_
+        assert isinstance(model.heat_operator_.matrix, SharedRows)
+        places, _ = copies_of_points(X)
+        np.testing.assert_array_equal(Y, Y[np.unique(places, return_index=True)[1]][places])
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_sparse_points_share_rows_like_dense_ones(metric):
+    X = np.repeat(1 + cloud(60) ** 2, 6, axis=0)  # rounding decides among ties
+    model = HeatSketch(6, n_neighbors=7, metric=metric, power=3)
+    dense = model.fit_transform(X)
+    np.testing.assert_allclose(model.fit_transform(sparse.csr_array(X)), dense, atol=1e-10)
+    assert isinstance(model.heat_operator_.matrix, SharedRows)
+    check_extension(model, sparse.csr_array(X), rtol=0, batch=90)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rows_permuted_with_their_ids_permute_the_embedding(seed, monkeypatch):
+    X = whole_numbers(3000, most=30, seed=seed)
+    ids, shuffled = (np.random.default_rng(seed + i).permutation(3000) for i in range(2))
+    for comparisons in (0, 5e10):  # in lists, and exactly
+        monkeypatch.setattr("heatsketch.engines._local.EXACT_COMPARISONS", comparisons)
+        model = HeatSketch(8, n_neighbors=7, epsilon=9.0, power=3)
+        wanted = model.fit(X, row_ids=ids).embedding_[shuffled]
+        found = model.fit(X[shuffled], row_ids=ids[shuffled]).embedding_
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_threads_change_no_bit(monkeypatch, n_threads):
+    X = whole_numbers(30_000, most=200)
+    wanted = HeatSketch(8, n_neighbors=7, power=3).fit(X)
+    monkeypatch.setattr("heatsketch.threads.cpu_count", lambda: n_threads)
+    found = HeatSketch(8, n_neighbors=7, power=3).fit(X)
+    np.testing.assert_array_equal(found.embedding_, wanted.embedding_)
+    np.testing.assert_array_equal(found.transform(X[::50]), wanted.embedding_[::50])
+
+
+@pytest.mark.parametrize("epsilon", [3.0, "local"])
+def test_models_are_saved_and_grown(tmp_path, epsilon):
+    X = whole_numbers()
+    model = HeatSketch(6, n_neighbors=7, power=3, epsilon=epsilon).fit(X)
+    model.save(tmp_path / "model.heatsketch")
+    loaded = heatsketch.load(tmp_path / "model.heatsketch")
+    for other in (loaded, pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(other.embedding_, model.embedding_)
+        np.testing.assert_array_equal(other.transform(X + 0.25), model.transform(X + 0.25))
+        np.testing.assert_array_equal(other.heat_operator_ @ X, model.heat_operator_ @ X)
+
+
+def test_points_with_many_copies_each_are_connected():
+    """Before, a graph of nearest neighbours was one of copies, in as many pieces as points."""
+    X = np.repeat(cloud(60), 50, axis=0)
+    model = HeatSketch(4, n_neighbors=10).fit(X)
+    assert model.n_connected_components_ == 1
+    alone = HeatSketch(4, n_neighbors=10).fit(cloud(60))
+    assert model.heat_operator_.matrix.matrix.nnz == alone.heat_operator_.matrix.nnz
+
+
+@pytest.mark.parametrize("n_distinct", [1, 2, 3])
+def test_fewer_distinct_points_than_neighbors_are_all_neighbors(n_distinct):
+    X = np.arange(n_distinct, dtype=float).repeat(40)[:, np.newaxis]
+    model = HeatSketch(4, n_neighbors=15, power=2, epsilon=1.0).fit(X)
+    assert model.heat_operator_.matrix.matrix.nnz == n_distinct**2
+    np.testing.assert_array_equal(model.transform(X), model.embedding_)
+
+
+def test_a_few_copies_are_points_of_their_own():
+    X = cloud(200)
+    X[:20] = X[20:40]
+    model = HeatSketch(4, n_neighbors=7, engine=LocalEngine()).fit(X)
+    assert sparse.issparse(model.heat_operator_.matrix)
+    assert model.neighbors_.starts is None
