@@ -30,7 +30,18 @@ __all__ = [
 
 
 DECAY_ROWS = 100_000  # at most, in which decay is looked for
+# How to connect a graph, by where its edges come from. More neighbours do not help where the
+# affinity to them is zero, nor does a larger epsilon where they are no neighbours.
+_IF_FAR = "to connect them, and a larger number for epsilon if they are far apart"
+CONNECT = {
+    "given": "Add edges between them, or embed each on its own",
+    "stored": f"Store more neighbours of each point in X {_IF_FAR}",
+    "all pairs": "Use a larger number for epsilon to connect them",
+    "nearest": f"Use a larger n_neighbors {_IF_FAR}",
+}
 _INSIDE = {"heatsketch", "joblib", "sklearn"}
+# What has been said of the fits of a search, by whom, and to which line.
+_said: set[tuple[str, str, int]] = set()
 
 
 def warn_about_lonely_points(K: Any, epsilon: float | None) -> None:
@@ -61,15 +72,13 @@ def warn_about_zero_diagonal(K: Any) -> None:
         )
 
 
-def warn_about_components(n_components: int, *, of_points: bool) -> None:
-    """Warn that the graph is not connected."""
-    graph, remedy = "graph", ""
-    if of_points:
-        graph, remedy = "neighbour graph", " Use a larger n_neighbors to connect them."
+def warn_about_components(n_components: int, *, edges: str) -> None:
+    """Warn that the graph is not connected; ``edges`` is one of :data:`CONNECT`."""
+    graph = "graph" if edges == "given" else "neighbour graph"
     _warn(
         DisconnectedGraphWarning,
         f"The {graph} has n_connected_components_={n_components} connected components: distances "
-        f"between components mean no more than 'far'.{remedy}",
+        f"between components mean no more than 'far'. {CONNECT[edges]}.",
     )
 
 
@@ -123,7 +132,28 @@ def warn_about_far_points(
 
 def _warn(category: type[HeatSketchWarning], message: str) -> None:
     # Point at the line that called the estimator, not at scikit-learn's wrappers around it.
-    frame, stacklevel = sys._getframe(), 1
+    frame, stacklevel, in_search = sys._getframe(), 1, False
+    cause = sys._getframe(1).f_code.co_name
     while frame.f_back and frame.f_globals["__name__"].partition(".")[0] in _INSIDE:
+        in_search |= frame.f_globals["__name__"].startswith("sklearn.model_selection")
         frame, stacklevel = frame.f_back, stacklevel + 1
+    if in_search and _would_be_shown_once(category, message):
+        key = cause, frame.f_code.co_filename, frame.f_lineno
+        if key in _said:
+            return
+        _said.add(key)
     warnings.warn(message, category, stacklevel=stacklevel)
+
+
+def _would_be_shown_once(category: type[Warning], message: str) -> bool:
+    """Say whether Python shows a warning of one line once.
+
+    A search fits one model many times, and in each fit scikit-learn enters
+    ``warnings.catch_warnings``, upon which Python forgets what it has shown.
+    """
+    actions = (
+        action
+        for action, text, kind, *_ in warnings.filters
+        if issubclass(category, kind) and (text is None or text.match(message))
+    )
+    return next(actions, "default") in ("default", "module", "once")

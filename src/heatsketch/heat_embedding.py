@@ -191,14 +191,14 @@ class HeatEmbedding(
                 f"row_ids={reprlib.repr(row_ids)} is not for an X that is read from storage, whose "
                 "rows are numbered from 0; leave it out, or put the rows in the order of their ids."
             )
+        edges = self._edges(X)
         K = self._training_affinity(engine, X, rows)
         del X  # the neighbours have it, in their order
         self.row_ids_ = self.order_ if rows is None else engine.hold_vector(rows[self.order_], K)
         warn_about_lonely_points(K, self._named_epsilon)
         self.n_connected_components_, labels = label_components(K)
         if self.n_connected_components_ > 1:
-            of_points = self.affinity == "gaussian"
-            warn_about_components(self.n_connected_components_, of_points=of_points)
+            warn_about_components(self.n_connected_components_, edges=edges)
             self.component_labels_ = labels
         scaling = SCALINGS[self._normalization](K)
         if scaling.previous is not None:
@@ -423,6 +423,14 @@ class HeatEmbedding(
         if self.n_neighbors is None or (self.metric == "precomputed" and sparse.issparse(X)):
             return None
         return min(int(self.n_neighbors), X.shape[0])
+
+    def _edges(self, X: Any) -> str:
+        """Return where the edges of the graph come from."""
+        if self.affinity == "precomputed":
+            return "given"
+        if self.metric == "precomputed" and sparse.issparse(X):
+            return "stored"
+        return "all pairs" if self._n_neighbors(X) in (None, X.shape[0]) else "nearest"
 
     def _affinity_to_training(self, d2: Any, scales: Any, first_row: int) -> Any:
         if scales is not None:

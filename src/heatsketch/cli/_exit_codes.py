@@ -115,6 +115,7 @@ OPTIONS = {
     "affinity='precomputed': the diagonal of X": "the diagonal of the graph",
     "affinity='precomputed'": "the graph",
     "larger n_neighbors": "larger --neighbors",
+    "larger number for epsilon": "larger number for --epsilon",
 }
 ARGUMENTS = {
     "n_neighbors": "--neighbors",
