@@ -1,9 +1,14 @@
 """Laws of drift: the erratum's variance, alarms at their rate, rows known by their ids."""
 
+import sys
+import warnings
+
 import numpy as np
 import pytest
 from registry import SEEDS, affinity, circle, cloud, two_blobs
 from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris
+from sklearn.preprocessing import StandardScaler
 
 from heatsketch import (
     HeatSketch,
@@ -14,7 +19,12 @@ from heatsketch import (
     symmetric_scaling,
 )
 from heatsketch.drift import drift
-from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError
+from heatsketch.exceptions import (
+    DisconnectedGraphWarning,
+    DtypeError,
+    HeatSketchError,
+    MissingValueError,
+)
 from heatsketch.sketch import diffuse
 from heatsketch.testing import tolerance
 
@@ -162,6 +172,42 @@ def test_noise_alone_alarms_at_most_at_the_nominal_rate(points, swapped):
         alarms += drift(Y, Z, confidence=1 - level).moved.any()
     error = np.sqrt(level * (1 - level) / n_repetitions)
     assert alarms / n_repetitions <= level + 3 * error
+
+
+FITTED = {
+    "iris": (load_iris, {}),  # row 41 lies alone between two groups
+    "digits": (load_digits, {"n_components": 32}),
+}
+
+
+@pytest.mark.untraced
+@pytest.mark.parametrize("data", FITTED)
+def test_noise_alone_raises_no_more_alarms_where_rows_are_unlike(data):
+    """The short version of benchmarks/drift_level.py."""
+    load, options = FITTED[data]
+    X = StandardScaler().fit_transform(load().data[:300])
+    n_repetitions, level, alarms = 40, 0.05, 0
+    for seed in range(n_repetitions):
+        model = HeatSketch(random_state=seed, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DisconnectedGraphWarning)
+            one, two = (clone(model).fit(x) for x in noisy_pair(X, seed, swapped=False))
+            alarms += one.drift(two, confidence=1 - level).moved.any()
+    error = np.sqrt(level * (1 - level) / n_repetitions)
+    assert alarms / n_repetitions <= level + 3 * error
+
+
+def test_a_row_that_moves_among_many_is_found(monkeypatch):
+    """Where a sample of the rows stands for all."""
+    before, after = noisy_pair(cloud(600, 3), 0, swapped=False)
+    after[[5, 77]] = -2 * after[[77, 5]]
+    model = HeatSketch(power=2)
+    Y, Z = model.fit_transform(before), model.fit_transform(after)
+    whole = drift(Y, Z)
+    monkeypatch.setattr(sys.modules["heatsketch.drift"], "MOST_REFERENCES", 100)
+    found = drift(Y, Z)
+    assert {5, 77} <= set(whole.ids[whole.moved]) & set(found.ids[found.moved])
+    assert found.moved.sum() <= 6
 
 
 @pytest.mark.parametrize("random_matrix", BLOCKS)
@@ -322,11 +368,43 @@ def test_models_are_compared_by_the_ids_of_their_rows():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("power", 4), ("random_state", 1), ("n_components", 8)]
+    ("name", "value"),
+    [
+        ("power", 4),
+        ("power", "all"),
+        ("random_state", 1),
+        ("n_components", 8),
+        ("epsilon", 1.0),
+        ("n_neighbors", 10),
+        ("metric", "cosine"),
+        ("normalization", "bistochastic"),
+        ("weighting", "random_walk"),
+        ("stationary", "keep"),
+        ("random_matrix", "rademacher"),
+    ],
 )
 def test_models_with_other_options_are_refused(name, value):
     model = HeatSketch(16, power=3, n_neighbors=9).fit(cloud(60))
     other = clone(model).set_params(**{name: value}).fit(cloud(60))
     named = {"random_state": "seed"}.get(name, name)
-    with pytest.raises(HeatSketchError, match=f"{named}=.* here, but {value} in the other"):
+    with pytest.raises(HeatSketchError, match=f"{named}=.* here, but {value!r} in the other"):
         model.drift(other)
+
+
+@pytest.mark.parametrize(("name", "value"), [("affinity", "precomputed"), ("self_loops", False)])
+def test_models_of_other_graphs_are_refused(name, value):
+    K = affinity(cloud(60), 0.5, None)
+    model = HeatSketch(16, power=3, affinity="precomputed").fit(K)
+    if name == "affinity":
+        model, other = HeatSketch(16, power=3, normalization="degree").fit(cloud(60)), model
+    else:
+        other = clone(model).set_params(self_loops=value).fit(K)
+    with pytest.raises(HeatSketchError, match=f"{name}=.* here, but {value!r} in the other"):
+        model.drift(other)
+
+
+def test_a_name_for_the_same_option_is_no_difference():
+    one, two = (
+        HeatSketch(16, power=3, normalization=name).fit(cloud(60)) for name in ("auto", "symmetric")
+    )
+    assert one.drift(two).total == 0

@@ -296,6 +296,17 @@ def test_a_lead_at_all_points_holds_and_at_none_does_not():
     assert word(better, made_up(DMS=0 * k, GPS=0 * k)) == "undecided"
 
 
+@pytest.mark.parametrize(
+    ("n_ahead", "n_behind", "says"),
+    [(1, 0, "undecided"), (3, 0, "undecided"), (4, 0, "holds in part"), (1, 1, "holds in part")],
+)
+def test_few_points_that_agree_decide_nothing_unless_others_contradict(n_ahead, n_behind, says):
+    lead = np.zeros(7)
+    lead[:n_ahead], lead[7 - n_behind :] = 1, -1
+    better = partial(ahead, name="circle", better="DMS", worse="GPS")
+    assert word(better, made_up(DMS=np.zeros(7), GPS=lead)) == says
+
+
 def test_worst_point_is_the_one_nearest_to_failing():
     found = made_up(DMS=np.zeros(7), GPS=[5, 4, 3, 2, 3, 4, 5])
     claim = Claim("?", ("circle",), "?", partial(ahead, name="circle", better="DMS", worse="GPS"))

@@ -62,6 +62,26 @@ def test_copies_and_rounding_are_no_pairs(dtype):
     assert np.isfinite(least_distortion_map(copies, 2).log_distortion)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_certified_has_all_pairs_of_different_points(seed, dtype):
+    """Twins tens or hundreds of rounding units apart, in directions that the map shrinks."""
+    Z = cloud(60, 8, seed).astype(dtype)
+    units = np.repeat([30, 300], 10)[:, np.newaxis] * np.finfo(dtype).eps
+    away = units * cloud(20, 8, seed + 1) * [0, 0, 0, 0, 0, 1, 1, 1]
+    Z = np.vstack([Z, Z[:20] + away.astype(dtype), Z[:5]])
+    Z[:, 5:] *= np.asarray(0.01, dtype)
+    model = NearIsometry(3).fit(Z)
+    i, j = np.triu_indices(len(Z), 1)
+    between = Z[i].astype(np.float64) - Z[j]
+    between = between[np.any(between != 0, axis=1)]
+    stretches = np.linalg.norm(between @ model.components_.T.astype(np.float64), axis=1)
+    stretches /= np.linalg.norm(between, axis=1)
+    assert model.is_certified_ and model.n_pairs_ == len(between)
+    wanted = np.log(stretches.max() / stretches.min())
+    assert model.log_distortion_ == pytest.approx(wanted, rel=1e-3)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_search_finds_nearly_the_worst_pair(seed, monkeypatch):
     monkeypatch.setattr("heatsketch.hard_pairs.SAMPLE", 500)

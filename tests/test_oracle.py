@@ -1,14 +1,17 @@
 """Every option against plain dense linear algebra, in float64, from the definition."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
 from registry import SEEDS, affinity, circle
 from scipy import linalg, sparse
 from scipy.spatial.distance import pdist
+from sklearn.datasets import load_digits
 
 from heatsketch import HeatSketch, gaussian_block, rademacher_block
+from heatsketch.exceptions import UnderflowWarning
 
 POWERS = (1, 2, 8, 64, 512, 1024)
 BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
@@ -16,6 +19,8 @@ N, COLUMNS = 200, 16
 # So narrow a kernel that one step of heat is short against the circle: lambda_1**1024 is
 # 0.08, and even "keep" can hold the distances in floating point.
 EPSILON = 0.01
+# Pairs closer than this share of the largest distance lose digits.
+CLOSE = {"float64": 1e-3, "float32": 2e-4}
 
 
 def dense(K):
@@ -96,6 +101,43 @@ def test_large_powers_survive_a_fast_decay(power, normalization, dtype, seed):
     exact = HeatSketch(COLUMNS, **options).fit(X.astype(float)).heat_operator_.matrix.K
     wanted = oracle(exact, normalization, gaussian_block(300, COLUMNS, seed=0), power, "drop")
     assert worst_error(Y, wanted) <= {"float64": 1e-8, "float32": 1e-2}[dtype]
+
+
+def pair_errors(Y, wanted):
+    """Return relative errors of squared distances, and the distances over the largest."""
+    found, true = pdist(Y.astype(np.float64)), pdist(wanted)
+    return np.abs((found / true) ** 2 - 1), true / true.max()
+
+
+@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("normalization", ["symmetric", "bistochastic"])
+def test_close_pairs_lose_digits_in_proportion_to_their_distance(power, dtype, normalization):
+    """Errors are relative to the embedding; of these pairs some are 1e-7 of it apart."""
+    X = load_digits().data[:200]
+    options = {"n_neighbors": 12, "normalization": normalization}
+    Y = HeatSketch(COLUMNS, power=power, **options).fit_transform(X.astype(dtype))
+    A = HeatSketch(COLUMNS, power=1, **options).fit(X).heat_operator_
+    K = A.matrix.toarray() / A.s[:, np.newaxis] / A.s
+    wanted = oracle(K, normalization, gaussian_block(200, COLUMNS, seed=0), power, "drop")
+    errors, distances = pair_errors(Y, wanted)
+    if power == 1024 and normalization == "bistochastic":
+        assert distances.min() < 1e-6
+    limit = {"float64": 1e-8, "float32": 1e-2}[dtype]
+    assert np.all(errors <= limit * np.maximum(1, CLOSE[dtype] / distances))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_keeping_the_stationary_part_warns_where_all_else_is_rounding(dtype):
+    """Of the true distances, 1e-28 of the rows and less, nothing is left in floating point."""
+    X = circle(N).astype(dtype)
+    options = {"epsilon": 0.25, "n_neighbors": None, "normalization": "bistochastic"}
+    with pytest.warns(UnderflowWarning, match=r"stationary='keep' at power=1024: .*'drop'"):
+        HeatSketch(COLUMNS, power=1024, stationary="keep", **options).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        HeatSketch(COLUMNS, power=1024, **options).fit(X)
+        HeatSketch(COLUMNS, power=64, stationary="keep", **options).fit(X)
 
 
 def test_without_deflation_large_powers_are_noise():

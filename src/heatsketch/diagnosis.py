@@ -25,11 +25,13 @@ __all__ = [
     "warn_about_decay",
     "warn_about_far_points",
     "warn_about_lonely_points",
+    "warn_about_rounding",
     "warn_about_zero_diagonal",
 ]
 
 
 DECAY_ROWS = 100_000  # at most, in which decay is looked for
+ROUNDING = 100  # units of it, below which differences of rows have hardly a digit
 # How to connect a graph, by where its edges come from. More neighbours do not help where the
 # affinity to them is zero, nor does a larger epsilon where they are no neighbours.
 _IF_FAR = "to connect them, and a larger number for epsilon if they are far apart"
@@ -109,6 +111,21 @@ def warn_about_decay(
             DegenerateKernelWarning,
             f"{cause} step of diffusion leaves {largest / largest_before:.1e} of all differences "
             f"between points; {remedy}.",
+        )
+
+
+def warn_about_rounding(embedding: Any, *, power: float) -> None:
+    """Say that rows with their stationary part differ by little more than rounding."""
+    some = slice(None, None, -(-len(embedding) // DECAY_ROWS))
+    rows = np.asarray(embedding[some], dtype=np.float64)
+    length, spread = np.linalg.norm(rows), np.linalg.norm(rows - rows.mean(axis=0))
+    if len(rows) > 1 and spread < ROUNDING * np.finfo(embedding.dtype).eps * length:
+        _warn(
+            UnderflowWarning,
+            f"stationary='keep' at power={power}: rows differ by {spread / length:.1e} of their "
+            f"length, which is rounding in {embedding.dtype}, and so are their distances and "
+            "intervals; use stationary='drop', where nothing hides what heat has left, or a "
+            "smaller power.",
         )
 
 

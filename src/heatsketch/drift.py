@@ -31,6 +31,9 @@ from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError
 __all__ = ["Drift", "check_comparable", "drift"]
 
 DECILE = float(norm.ppf(0.9))
+NEAREST = 7  # which neighbour of a row says how sparse rows are around it
+MOST_REFERENCES = 1000  # rows among which the neighbours of all are looked for
+ROWS_AT_A_TIME = 500
 
 
 class Drift(NamedTuple):
@@ -100,15 +103,21 @@ def drift(
     counts the rows that came or went in full.
 
     Any change of the data moves every row a little, so the question is which rows moved more than
-    the others. The others say what is usual (Efron, 2004): the logarithms of
+    the others. A row did if it moved far for its length, and far for its surroundings:
 
-    .. math:: \frac{|y_i - z_i|^2}{|y_i + z_i|^2}
+    .. math:: \frac{|y_i - z_i|^2}{|y_i + z_i|^2} \quad \text{and} \quad
+              \frac{|y_i - z_i|^2}{\delta_i^2 + \mu_i^2}.
 
-    have a centre, a spread and a skewness, found from their deciles. ``moved`` holds the rows
-    beyond, at a false discovery rate (Benjamini and Hochberg, 1995) of ``1 - confidence``. It is
-    relative: where all rows moved alike none is in it, however large ``total`` is. A row that
-    jumps takes its neighbours along, and less than a tenth of the rows may move for these to be
-    told from the others: a small power, which keeps heat near its row, tells them best.
+    Here :math:`\delta_i` is the distance to the seventh nearest row and :math:`\mu_i` the median
+    move of the nearest fifth of the rows, each in the sketch where it is larger. Noise moves a
+    row farther where rows are sparse, and a group of rows as one where few links hold it.
+    (Of more than a thousand rows, a thousand stand for all.) What is usual for either ratio the
+    rows say themselves (Efron, 2004): its logarithms have a centre, a spread and a skewness,
+    found from their deciles. ``moved`` holds the rows beyond in both, at a false discovery rate
+    (Benjamini and Hochberg, 1995) of ``1 - confidence``. It is relative: where all rows moved
+    alike none is in it, however large ``total`` is. A row that jumps takes its neighbours along,
+    and less than a tenth of the rows may move for these to be told from the others: a small
+    power, which keeps heat near its row, tells them best.
 
     Parameters
     ----------
@@ -163,8 +172,7 @@ def drift(
     went, came = np.delete(np.arange(len(Y)), y), np.delete(np.arange(len(Z)), z)
     moves = Y[y] - Z[z]
     rows = distance_estimate(moves, confidence, random_matrix=random_matrix)
-    shares = _ratio(_squares(moves), _squares(moves) + _squares(Y[y] + Z[z]))
-    p_values = _p_values(shares, Y.shape[1], precision)
+    p_values = _p_values(Y[y], Z[z], precision)
     # With the rows that came or went the difference is that of the whole matrices.
     total, standard_error, n_effective = _total(np.concatenate([moves, Y[went], Z[came]]))
     low, high = scale_interval(n_effective, confidence, random_matrix=random_matrix)
@@ -183,13 +191,31 @@ def drift(
     )
 
 
+# What a sketch depends on besides its data, by the names that messages give.
+OPTIONS = {
+    "seed": "seed_",
+    "random_matrix": "random_matrix",
+    "n_components": "n_components",
+    "power": "power",
+    "first power": "power_",
+    "epsilon": "epsilon",
+    "n_neighbors": "n_neighbors",
+    "metric": "metric",
+    "affinity": "affinity",
+    "self_loops": "self_loops",
+    "normalization": "_normalization",
+    "weighting": "weighting",
+    "stationary": "stationary",
+}
+
+
 def check_comparable(model: Any, other: Any) -> None:
     """Refuse models whose difference would be one of their options, too."""
-    for name in ("seed_", "random_matrix", "power_", "n_components", "stationary", "weighting"):
-        one, two = getattr(model, name), getattr(other, name)
+    for name, attribute in OPTIONS.items():
+        one, two = getattr(model, attribute), getattr(other, attribute)
         if one != two:
             raise HeatSketchError(
-                f"{name.rstrip('_')}={one!r} here, but {two!r} in the other sketch; fit both with "
+                f"{name}={one!r} here, but {two!r} in the other sketch; fit both with "
                 "the same, and with an int as random_state."
             )
 
@@ -221,28 +247,63 @@ def _total(difference: np.ndarray) -> tuple[float, float, int]:
 # --- the rows ------------------------------------------------------------------------------
 
 
-def _p_values(shares: np.ndarray, n_columns: int, precision: float) -> np.ndarray:
+def _p_values(Y: np.ndarray, Z: np.ndarray, precision: float) -> np.ndarray:
     """Return how likely a row moves so far where it moves as the others do.
 
-    Relative to the size of the row: heat that stays together, at the rim of the data or where
-    they are thin, makes long rows, which move farther for the same cause.
+    A row is an alarm only if it moved far for its length and for its surroundings. Heat that
+    stays together, at the rim of the data or where they are thin, makes long rows, which move
+    farther for the same cause; a short row between two groups moves as far as they do, and so
+    does a row that has nothing near it.
     """
+    squares = _squares(Y - Z)
+    shares = _ratio(squares, squares + _squares(Y + Z))
     # Two fits of the same data differ by rounding; rows are not compared by that.
     shares = np.where(shares > precision, shares, 0.0)
-    if not shares.any():
+    if not shares.any() or len(shares) < 2:
         return np.full(len(shares), 0.5)
     # Between a tiny drift and one yet tinier there is no difference that matters.
     odds = (shares + shares.mean() / 10) / np.maximum(1 - shares, precision)
-    logarithms = np.log(odds)
+    usual = np.sum(
+        [np.maximum(*pair) for pair in zip(*_around(Y, Z, squares), strict=True)], axis=0
+    )
+    usual += max(np.median(usual) / 10, np.finfo(float).tiny)
+    local = (squares + np.median(squares) / 10) / usual
+    return np.maximum(_upper_tail(odds, Y.shape[1]), _upper_tail(local, Y.shape[1]))
+
+
+def _upper_tail(values: np.ndarray, n_columns: int) -> np.ndarray:
+    """Return how likely values so large are, judged by the deciles of their logarithms."""
+    logarithms = np.log(np.maximum(values, np.finfo(float).tiny))
     lower, centre, upper = np.quantile(logarithms, [0.1, 0.5, 0.9])
     # Rows are not known better than the sketch knows them: the logarithm of chi-squared.
     finest = DECILE * np.sqrt(polygamma(1, n_columns / 2))
     left, right = max(centre - lower, finest), max(upper - centre, finest)
     scores = _normal_scores(logarithms - centre, left, right)
-    # Few rows know their own deciles badly, which Student's tails allow for. With a degree of
-    # freedom for every five rows, noise alone raised an alarm at the level of 5 % in 3 % of the
-    # comparisons: the mean over 40 kinds of points, of which the worst had 7 %.
-    return t.sf(scores, max(1.0, len(shares) / 5))
+    # Few rows know their own deciles badly, which Student's tails allow for.
+    return t.sf(scores, max(1.0, len(values) / 5))
+
+
+def _around(Y: np.ndarray, Z: np.ndarray, moves: np.ndarray) -> list[np.ndarray]:
+    """Return for both sketches how far the near rows are, and how far the rows around moved."""
+    references = np.linspace(0, len(Y) - 1, min(len(Y), MOST_REFERENCES)).astype(int)
+    return [_surroundings(rows, references, moves[references]) for rows in (Y, Z)]
+
+
+def _surroundings(rows: np.ndarray, references: np.ndarray, moves: np.ndarray) -> np.ndarray:
+    """Return squared distances to the seventh nearest reference, and the median move of a fifth."""
+    others, squares = rows[references], _squares(rows)
+    nearest = min(NEAREST, len(others) - 1) - 1
+    around = max(nearest, len(others) // 5 - 1)
+    near, moved = found = np.empty((2, len(rows)))
+    for start in range(0, len(rows), ROWS_AT_A_TIME):
+        some = slice(start, start + ROWS_AT_A_TIME)
+        distances = squares[some, np.newaxis] + squares[references] - 2 * rows[some] @ others.T
+        here = np.arange(start, start + len(distances))
+        distances[here[:, np.newaxis] == references] = np.inf  # a row is not its own neighbour
+        places = np.argpartition(distances, (nearest, around), axis=1)
+        near[some] = np.maximum(distances[np.arange(len(here)), places[:, nearest]], 0.0)
+        moved[some] = np.median(moves[places[:, : around + 1]], axis=1)
+    return found
 
 
 def _normal_scores(values: np.ndarray, left: float, right: float) -> np.ndarray:

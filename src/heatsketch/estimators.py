@@ -108,8 +108,9 @@ class HeatSketch(HeatEmbedding):
     stationary : {"drop", "keep"}, default="drop"
         Whether the stationary direction of ``A`` is part of the embedding. "keep" is the paper
         to the letter; it adds a term that compares densities (symmetric) or a translation
-        (bistochastic), and it is all that floating point can see when ``power`` is large. Not for
-        ``power="all"``, to which a direction that never decays would contribute without end.
+        (bistochastic), and it is all that floating point can see when ``power`` is large, of which
+        a warning tells. Not for ``power="all"``, to which a direction that never decays would
+        contribute without end.
     random_matrix : {"gaussian", "rademacher"}, default="gaussian"
         Algorithm 4 or Algorithm 5.
     random_state : int, RandomState instance or None, default=0
@@ -431,9 +432,9 @@ class HeatSketch(HeatEmbedding):
         Parameters
         ----------
         other : HeatSketch
-            Fitted with the same seed, random matrix, power and number of components, to rows of
-            which some have the same ids. If the power is "all" and the sums start at different
-            powers, one of the models is embedded again, from the larger power on.
+            Fitted with the same parameters and seed, to rows of which some have the same ids. If
+            the power is "all" and the sums start at different powers, one of the models is
+            embedded again, from the larger power on.
         confidence : float, default=0.95
 
         Returns

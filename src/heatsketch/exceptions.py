@@ -210,4 +210,4 @@ class FarPointWarning(HeatSketchWarning):
 
 
 class UnderflowWarning(HeatSketchWarning):
-    """An embedding too small for its dtype."""
+    """An embedding too small for its dtype, or its differences too small for its rows."""

@@ -13,6 +13,7 @@ pairs that are worse still.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -33,6 +34,8 @@ SAMPLE = 3000  # points all of whose pairs are looked at in a search
 MOST_STEPS = 50  # of a climb
 # Distances below so many units of rounding say nothing about where a point is.
 ROUNDING = 64
+# Below so many times that, rounding in the images of a map is seen in the stretch of a pair.
+CLOSE = 100
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,9 @@ class PairTiles:
     Parameters
     ----------
     Z : array of shape (n, w)
+    of_close : callable, optional
+        Squared stretches of pairs that are different, but so close that rounding is seen in their
+        images. Pairs apart by rounding only do not count if it is left out.
 
     Examples
     --------
@@ -133,8 +139,10 @@ class PairTiles:
     36
     """
 
-    def __init__(self, Z: np.ndarray) -> None:
-        self.points = Z
+    def __init__(
+        self, Z: np.ndarray, *, of_close: Callable[[Pairs], np.ndarray] | None = None
+    ) -> None:
+        self.points, self.of_close = Z, of_close
         self.trusted = _trusted_squares(Z)
         self.step = max(1, TILE_ENTRIES // len(Z))
         self._kept: dict[int, np.ndarray] = {}
@@ -146,6 +154,10 @@ class PairTiles:
             squares = self._squares(start)
             images = squared_distances_to(Y[start:], "euclidean")(Y[start : start + self.step])
             stretches = images / squares
+            if self.of_close is not None:
+                i, j = np.nonzero(squares <= CLOSE**2 * self._limits(start))
+                close = Pairs(i + start, j + start, squares[i, j].astype(np.float64))
+                stretches[i, j] = self.of_close(close)
             sound = stretches == stretches
             i, j = _extremes(stretches, sound, n_each)
             found = Pairs(i + start, j + start, squares[i, j].astype(np.float64))
@@ -161,12 +173,16 @@ class PairTiles:
         Z, rows = self.points, slice(start, start + self.step)
         # Each pair is met once, in the row of the point that comes first.
         squares = squared_distances_to(Z[start:], "euclidean")(Z[rows])
-        sound = squares > np.maximum(self.trusted[rows, np.newaxis], self.trusted[start:])
+        sound = squares > (self._limits(start) if self.of_close is None else 0)
         sound &= np.arange(len(squares))[:, np.newaxis] < np.arange(squares.shape[1])
         squares[~sound] = np.nan
         if len(Z) <= KEPT:
             self._kept[start] = squares
         return squares
+
+    def _limits(self, start: int) -> np.ndarray:
+        """Return the squared distances that are more than rounding, for the same pairs."""
+        return np.maximum(self.trusted[start : start + self.step, np.newaxis], self.trusted[start:])
 
 
 def _extremes(values: np.ndarray, sound: np.ndarray, n_each: int) -> tuple[np.ndarray, np.ndarray]:

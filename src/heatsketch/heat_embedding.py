@@ -45,6 +45,7 @@ from heatsketch.diagnosis import (
     warn_about_decay,
     warn_about_far_points,
     warn_about_lonely_points,
+    warn_about_rounding,
     warn_about_zero_diagonal,
 )
 from heatsketch.engines import ENGINES, Engine, LocalEngine, resolve_engine
@@ -256,6 +257,8 @@ class HeatEmbedding(
         power: Any = getattr(self, "power_", self.power)
         warn_about_decay(A, self.before_last_, last, power=power, epsilon=self._named_epsilon)
         embedding = self._finish(last, A)
+        if getattr(self, "stationary", "drop") == "keep":
+            warn_about_rounding(embedding, power=power)
         self._place_components(A, embedding)
         embedding = self._moved_apart(embedding, getattr(self, "component_labels_", None))
         self.embedding_ = engine.keep(engine.in_given_order(embedding, self.order_))

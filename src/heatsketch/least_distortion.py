@@ -17,7 +17,7 @@ begins with a search for the worst ones of the map at hand, and works on those f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -74,8 +74,8 @@ class Distortion(NamedTuple):
     n_pairs : int
         How many pairs were looked at.
     exact : bool
-        Whether these are all pairs. If not, ``log_distortion`` is a lower bound from a search for
-        the worst ones.
+        Whether these are all pairs of different points. If not, ``log_distortion`` is a lower
+        bound from a search for the worst ones.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class DistortionMap(NamedTuple):
     n_pairs : int
         Pairs that this was read from.
     exact : bool
-        Whether these are all pairs.
+        Whether these are all pairs of different points.
     converged : bool
         Whether the last round gained nothing worth another one.
     history : array
@@ -139,7 +139,8 @@ def least_distortion_map(Z: Any, n_components: int, *, seed: int = 0) -> Distort
               - \log \min_{i \ne j} \frac{|P^T (z_i - z_j)|}{|z_i - z_j|}
 
     The problem is not convex: several starts are tried on a sample, and what is found is a good
-    local minimum. Pairs of equal points, or of points apart by rounding only, do not count.
+    local minimum. Pairs of points that are equal or apart by rounding only have no part in the
+    choice of the map; its distortion is certified over all pairs of different points.
 
     Parameters
     ----------
@@ -174,7 +175,7 @@ def least_distortion_map(Z: Any, n_components: int, *, seed: int = 0) -> Distort
         P, history, converged = np.eye(n_axes, n_components), np.empty(0), True
     else:
         P, history, converged = _descent(ground, finder, _best_start(ground, n_components, seed))
-    certificate = finder.certificate(ground.images(P))
+    certificate = finder.certificate(ground.images(P), partial(ground.stretches, P))
     components = _in_shape(ground, P, certificate)
     value, n_pairs, exact = certificate.log_distortion, certificate.n_pairs, certificate.exact
     return DistortionMap(components, value, n_pairs, exact, converged, history)
@@ -214,7 +215,7 @@ def certified_distortion(Y: Any, Z: Any, *, seed: int = 0) -> Distortion:
         raise HeatSketchError(
             f"Y has {len(Y)} rows and Z has {len(Z)}; give the embedding of each point of Z."
         )
-    found = _PairFinder(Z, seed).certificate(Y)
+    found = _PairFinder(Z, seed).certificate(Y, lambda pairs: pairs.stretches(Y))
     least, largest = float(np.sqrt(found.low)), float(np.sqrt(found.high))
     return Distortion(found.log_distortion, least, largest, found.n_pairs, found.exact)
 
@@ -237,9 +238,13 @@ class _PairFinder:
             return self.pairs.worst(Y, n_each=self.n_each)
         return self.search.worst(Y, n_pairs=FOUND_PAIRS, seed=self.seed + n_round)
 
-    def certificate(self, Y: np.ndarray) -> Stretches:
-        """Look once more, in the last way, with random numbers that no round has had."""
-        found = self(Y, n_round=MOST_ROUNDS + 1)
+    def certificate(self, Y: np.ndarray, of_close: Callable[[Pairs], np.ndarray]) -> Stretches:
+        """Look at every pair of different points, or search with new random numbers."""
+        if self.n_points <= MOST_SCANNED:
+            # The rounds leave out pairs as close as rounding; what is certified may not.
+            found = PairTiles(self.pairs.points, of_close=of_close).worst(Y)
+        else:
+            found = self(Y, n_round=MOST_ROUNDS + 1)
         if not found.n_pairs:
             raise HeatSketchError(
                 f"Z has {self.n_points} points that all lie at one place, so no distortion is "
@@ -269,7 +274,13 @@ class _Ground(NamedTuple):
         """Return the unit vectors between the ends of some pairs."""
         unit = self.points[pairs.first] - self.points[pairs.second].astype(np.float64)
         unit /= np.sqrt(pairs.squares)[:, np.newaxis]
-        return (unit @ self.axes).astype(np.float32)
+        return unit @ self.axes
+
+    def stretches(self, P: np.ndarray, pairs: Pairs) -> np.ndarray:
+        """Return the squared stretches of pairs so close that their images are rounding."""
+        starts = range(0, len(pairs), ROWS_AT_A_TIME)
+        some = [self.differences(pairs[i : i + ROWS_AT_A_TIME]) @ P for i in starts]
+        return np.concatenate([np.einsum("ij,ij->i", unit, unit) for unit in some] or [np.empty(0)])
 
 
 def _surveyed(Z: np.ndarray) -> _Ground:
@@ -289,7 +300,9 @@ def _in_shape(ground: _Ground, P: np.ndarray, found: Stretches) -> np.ndarray:
     """Return the map with stretches around one, turned so that its image has principal axes."""
     Y = ground.images(P).astype(np.float64)
     _, turn = np.linalg.eigh(Y.T @ Y)
-    components = ground.axes @ P @ turn[:, ::-1] / (found.low * found.high) ** 0.25
+    # A pair of different points may fall together; the scale is then that of the largest stretch.
+    scale = (found.low * found.high) ** 0.25 or found.high**0.5
+    components = ground.axes @ P @ turn[:, ::-1] / scale
     places = np.abs(components).argmax(axis=0)[np.newaxis]
     return components * np.where(np.take_along_axis(components, places, axis=0) < 0, -1, 1)
 
@@ -413,7 +426,7 @@ def _ends(ground: _Ground, pairs: Pairs) -> tuple[np.ndarray, Pairs]:
     if 2 * len(rows) <= len(pairs):
         first, second = np.split(places.astype(np.int32), 2)
         return ground.coordinates(rows), Pairs(first, second, pairs.squares)
-    between = ground.differences(pairs)
+    between = ground.differences(pairs).astype(np.float32)
     X = np.vstack([between, np.zeros_like(between[:1])])
     first = np.arange(len(pairs), dtype=np.int32)
     return X, Pairs(first, np.full_like(first, len(pairs)), np.ones(len(pairs)))

@@ -60,8 +60,8 @@ class NearIsometry(
     n_pairs_ : int
         Pairs that it was read from.
     is_certified_ : bool
-        Whether these are all pairs, as they are up to 50,000 points. Beyond, the worst ones are
-        searched, and ``log_distortion_`` is a lower bound.
+        Whether these are all pairs of different points, as they are up to 50,000 points. Beyond,
+        the worst ones are searched, and ``log_distortion_`` is a lower bound.
     converged_ : bool
         Whether the last round of the descent gained nothing worth another one.
     history_ : array

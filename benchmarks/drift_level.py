@@ -1,0 +1,121 @@
+"""How often ``drift`` raises an alarm where nothing but noise moved, and how many moves it finds.
+
+Each run measures the same points twice, with independent noise of standard deviation 0.05 (features
+of real data have 1, and so has each blob), fits both with one seed, and asks which rows moved more
+than the others at the level of 5 %. In a null run that is all, and any row is a false alarm. For
+the share of rows found, five rows are put where five others are the second time.
+"""
+
+import argparse
+import warnings
+
+import numpy as np
+from sklearn import datasets
+from timing import write
+
+from heatsketch import HeatSketch
+
+LEVEL, NOISE, N_MOVED = 0.05, 0.05, 5
+
+
+def standardized(X):
+    X = X[:, X.std(axis=0) > 0]
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+def real(load, n_rows=None):
+    X = standardized(load(return_X_y=True)[0])[:n_rows]
+    return lambda seed: X
+
+
+def blobs(seed):
+    return datasets.make_blobs(500, centers=5, random_state=seed)[0]
+
+
+def cloud(n_points, n_features):
+    return lambda seed: np.random.default_rng(seed).standard_normal((n_points, n_features))
+
+
+def heavy(seed):
+    return np.random.default_rng(seed).standard_t(3, (400, 5))
+
+
+def moons(seed):
+    return datasets.make_moons(400, noise=0.05, random_state=seed)[0]
+
+
+ALL_PAIRS = {"n_neighbors": None}
+SETTINGS = {
+    "five blobs, all pairs, epsilon 1, power 4": (blobs, {"epsilon": 1.0, "power": 4, **ALL_PAIRS}),
+    "five blobs, all pairs, power 4": (blobs, {"power": 4, **ALL_PAIRS}),
+    "five blobs": (blobs, {}),
+    "breast cancer, power 8": (real(datasets.load_breast_cancer), {"power": 8}),
+    "breast cancer": (real(datasets.load_breast_cancer), {}),
+    "600 digits": (real(datasets.load_digits, 600), {}),
+    "iris": (real(datasets.load_iris), {}),
+    "wine, bistochastic, power 2, 32 signs": (
+        real(datasets.load_wine),
+        {
+            "power": 2,
+            "normalization": "bistochastic",
+            "random_matrix": "rademacher",
+            "n_components": 32,
+        },
+    ),
+    "diabetes, all pairs, epsilon auto": (
+        real(datasets.load_diabetes),
+        {"epsilon": "auto", **ALL_PAIRS},
+    ),
+    "1200 normal points in 3 dimensions, power 4": (cloud(1200, 3), {"power": 4}),
+    "Student's t, 3 degrees of freedom, power 4": (heavy, {"power": 4}),
+    "two moons, random walk, power 8": (moons, {"power": 8, "weighting": "random_walk"}),
+}
+
+
+def compared(name, seed, n_moved=0):
+    """Return what drift finds in two noisy copies, and which rows were put elsewhere."""
+    draw, options = SETTINGS[name]
+    X, rng = draw(seed), np.random.default_rng(seed + 1000)
+    before, after = X + NOISE * rng.standard_normal((2, *X.shape))
+    moved, places = rng.choice(len(X), (2, n_moved), replace=False)
+    after[moved] = after[places]
+    model = HeatSketch(random_state=seed, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about several connected components
+        one, two = model.fit(before), HeatSketch(**model.get_params()).fit(after)
+        return one.drift(two, confidence=1 - LEVEL).moved, moved
+
+
+def measured(name, n_runs, n_power_runs):
+    alarms = sum(compared(name, seed)[0].any() for seed in range(n_runs))
+    found, others = [], []
+    for seed in range(n_power_runs):
+        flagged, moved = compared(name, seed, N_MOVED)
+        found.append(flagged[moved].mean())
+        others.append((flagged.sum() - flagged[moved].sum()) / max(flagged.sum(), 1))
+    return {
+        "setting": name,
+        "null runs": n_runs,
+        "alarms": int(alarms),
+        "share of alarms": round(float(alarms / n_runs), 4),
+        "share of moved rows found": round(float(np.mean(found)), 3),
+        "share of others among the found": round(float(np.mean(others)), 3),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=400, help="null runs for each setting")
+    parser.add_argument("--power-runs", type=int, default=50, help="runs in which rows move")
+    parser.add_argument("--dry", action="store_true", help="print, and keep the file as it is")
+    options = parser.parse_args()
+    rows = []
+    for name in SETTINGS:
+        rows.append(measured(name, options.runs, options.power_runs))
+        print(rows[-1], flush=True)
+    if not options.dry:
+        write("drift_level", {"level": LEVEL, "noise": NOISE, "settings": rows}, quiet=True)
+
+
+if __name__ == "__main__":
+    main()
