@@ -20,6 +20,7 @@ test: ## tests with coverage, then the examples of the docstrings
 	python -m pytest --doctest-modules src
 
 lowest: ## the tests with the lowest version of each library that we allow, in build/lowest
+	python -m pip install --group lowest
 	uv venv --clear --quiet --python 3.11 build/lowest
 	uv pip compile --quiet --python-version 3.11 --resolution lowest-direct pyproject.toml \
 	--extra cli --extra cluster --extra files --extra plot --extra scanpy --output-file build/lowest/requirements.txt

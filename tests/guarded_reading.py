@@ -51,8 +51,9 @@ class ForbiddenError(BaseException):
 def read(path, options):
     if path.suffix == ".heatsketch":
         return load(path)
-    if path.name.endswith(GRAPH_EXTENSIONS):
-        return read_graph(path)
+    is_graph = options.pop("graph", path.name.endswith(GRAPH_EXTENSIONS))
+    if is_graph:
+        return read_graph(path, **options)
     return open_table(path, **options).read()
 
 

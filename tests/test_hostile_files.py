@@ -59,6 +59,7 @@ def test_a_hostile_file_gets_nothing_done(case, reader, tmp_path):
     name, write, options = (HOSTILE | BAD_FILES | BAD_GRAPHS)[case]
     path = tmp_path / name
     write(path)
+    options = options | ({"graph": True} if case in BAD_GRAPHS else {})
     size = path.stat().st_size if path.is_file() else 0
     reader.stdin.write(json.dumps([str(path), options]) + "\n")
     reader.stdin.flush()
