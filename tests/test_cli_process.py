@@ -251,6 +251,6 @@ def test_the_page_says_what_is_so(tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Time: about" in done.stdout
+    assert "Memory: about" in done.stdout
     assert "p0\tp2\t" in done.stdout
     assert set(re.findall(r"^\| (\d+) \|", page, re.M)) == {str(int(code)) for code in EXIT_CODES}
