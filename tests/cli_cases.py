@@ -98,7 +98,7 @@ def models(folder, X):
     sketch.save(folder / "bare.heatsketch", training_data=False)
     moved = X.copy()
     moved[5] = X[35]
-    HeatSketch(8, power=sketch.power_).fit(moved).save(folder / "moved.heatsketch")
+    HeatSketch(8).fit(moved).save(folder / "moved.heatsketch")
     HeatSketch(8, random_state=1).fit(X).save(folder / "seed1.heatsketch")
     HeatSketch(8).fit(X, row_ids=row_numbers([f"r{i}" for i in range(60)])).save(
         folder / "who.heatsketch"
