@@ -234,6 +234,8 @@ class Neighbors:
             Columns in the order of the points, of which copies that share rows are one.
         """
         X_new = _floats(X_new)
+        if self.metric == "precomputed" and self.starts is not None:
+            X_new = X_new[:, self.order[self.starts[:-1]]]
         if self.metric == "cosine":
             refuse_zero_rows(X_new)
         if self.lists is not None:
