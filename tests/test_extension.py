@@ -62,6 +62,19 @@ def test_training_points_keep_their_embedding_in_every_metric(metric, n_neighbor
     check_extension(estimator, X, rtol=1e-12 if n_neighbors is None else 0)
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "hamming"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_training_points_keep_every_bit_where_many_tie(metric, dtype):
+    X = np.random.default_rng(0).permutation(np.indices((5, 5, 5)).reshape(3, -1).T)
+    for points in (
+        X.astype(dtype),
+        np.unique(X // 3, axis=0).astype(dtype),
+        np.eye(40).astype(dtype),
+    ):
+        estimator = HeatSketch(4, n_neighbors=7, metric=metric, epsilon=2.0, power=3)
+        check_extension(estimator, points, rtol=0)
+
+
 @pytest.mark.parametrize("container", [sparse.csr_array, sparse.csr_matrix, sparse.coo_array])
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 @pytest.mark.parametrize("n_neighbors", [None, 9])

@@ -118,6 +118,54 @@ def test_an_estimator_takes_points_in_the_same_precision(form, dtype):
     np.testing.assert_array_equal(found, HeatSketch(4, power=2, epsilon=4.0).fit_transform(plain))
 
 
+def second_distances(X_new, X):
+    """Weights 1/2 + (c golden mod 1), written out."""
+    weights = 0.5 + np.arange(1, X.shape[1] + 1) * (np.sqrt(5) - 1) / 2 % 1
+    return (weights * np.abs(X_new[:, np.newaxis] - X)).sum(axis=2)
+
+
+def without_copies(X, seed):
+    return np.random.default_rng(seed).permutation(np.unique(X, axis=0)).astype(float)
+
+
+GRIDS = {
+    "truth values": lambda seed: (np.arange(256)[:, np.newaxis] >> np.arange(8)) & 1,
+    "a lattice": lambda seed: np.stack(np.meshgrid(*[np.arange(6)] * 3), -1).reshape(-1, 3),
+    "one of many": lambda seed: np.eye(120),
+    "whole numbers": lambda seed: np.random.default_rng(seed).integers(0, 4, (250, 5)),
+}
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "hamming", "chebyshev"])
+@pytest.mark.parametrize("name", GRIDS)
+@pytest.mark.parametrize("seed", SEEDS[:2])
+def test_a_second_distance_decides_among_ties(name, metric, seed):
+    """The oracle: all points sorted by both distances."""
+    X, k = without_copies(GRIDS[name](seed), seed), 12
+    d2, second = neighbor_graph(X, metric=metric), second_distances(X, X)
+    order = np.lexsort((second.round(9), d2))[:, k - 1]  # whose signs are mirrored have one second
+    last = np.arange(len(X)), order
+    radii, ties = d2[last][:, np.newaxis], second[last][:, np.newaxis]
+    finds = (d2 < radii) | ((d2 == radii) & (second <= ties + 1e-9))
+    neighbors, graph = find_neighbors(X, n_neighbors=k, metric=metric)
+    stored = np.zeros(d2.shape, bool)
+    stored[np.repeat(np.arange(len(X)), np.diff(graph.indptr)), graph.indices] = True
+    np.testing.assert_array_equal(stored, finds | finds.T)
+    again = neighbors.distances_to(X[::-1])
+    np.testing.assert_array_equal(again.toarray(), graph.toarray()[::-1])
+    assert again.nnz == graph.nnz
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_all_at_one_distance_have_no_more_neighbors_than_asked_for(form):
+    """Before, ties were all kept: the square of the number of points."""
+    graph = neighbor_graph(form(np.eye(400)), n_neighbors=10)
+    assert graph.nnz <= 2 * 10 * 400
+    dense = neighbor_graph(np.eye(400), n_neighbors=10)
+    assert abs(graph - dense).max() < 1e-12
+    assert graph.nnz == dense.nnz
+
+
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_sparse_points_are_made_ready_once_for_all_tiles(monkeypatch, metric):
     """Once as points, and once as rows that look for neighbours."""

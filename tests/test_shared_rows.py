@@ -125,6 +125,10 @@ def test_a_step_is_its_formula(dtype, factors):
     np.testing.assert_allclose(totals[0], total + 0.25 * y, **tolerance)
     np.testing.assert_allclose(coefficients, A.stationary_coefficients(y), **tolerance)
     assert found is z
+    double = x.astype(np.float64)  # which a matrix in single precision takes, too
+    found, _ = A.step(double, w.astype(np.float64))
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, A @ x - A.stationary_part(w), **tolerance)
 
 
 MODELS = {
@@ -140,10 +144,13 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_training_points_keep_every_bit_and_copies_are_equal(name, dtype):
     X = whole_numbers().astype(dtype)
-    for metric in ("euclidean", "manhattan"):
+    distances = np.sqrt(neighbor_graph(X))
+    for metric, given in (("euclidean", X), ("manhattan", X), ("precomputed", distances)):
+        if metric == "precomputed" and MODELS[name].epsilon == "auto":
+            continue
         model = MODELS[name].set_params(n_neighbors=7, metric=metric)
-        check_extension(model, X, rtol=0, batch=90)
-        Y = model.fit(X).embedding_
+        check_extension(model, given, rtol=0, batch=90)
+        Y = model.fit(given).embedding_
         assert isinstance(model.heat_operator_.matrix, SharedRows)
         places, _ = copies_of_points(X)
         np.testing.assert_array_equal(Y, Y[np.unique(places, return_index=True)[1]][places])

@@ -6,9 +6,11 @@ r"""Who is near whom: squared distances between points, all of them or the neare
     d(x_i, x_j) \le r_i \;\text{ or }\; d(x_i, x_j) \le r_j,
 
 with :math:`r_i` the distance from :math:`x_i` to the ``n_neighbors``-th nearest training
-point, itself included. Without ``n_neighbors`` every pair is kept, as in the paper.
+point, itself included. Without ``n_neighbors`` every pair is kept, as in the paper. Among points
+at the distance :math:`r_i` a second distance decides (:mod:`heatsketch.neighbor_lists`); ties in
+both are all kept.
 
-The rule mentions no positions and breaks no ties, so it holds for a new point exactly as
+The rule mentions no positions, so it holds for a new point exactly as
 for a training point: a training point given again has the row that it had, whatever comes
 with it, duplicates or not. Only the radii need to be remembered.
 
@@ -41,6 +43,7 @@ from heatsketch.metrics import (
     metric_of,
     refuse_asymmetric,
     refuse_zero_rows,
+    second_distances,
     squared_distances_to,
 )
 from heatsketch.neighbor_lists import (
@@ -91,7 +94,8 @@ def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euc
         Points; with ``metric="precomputed"`` their distances, dense or sparse.
     n_neighbors : int or None, default=None
         Keep a pair if one of the two is among the ``n_neighbors`` nearest of the other;
-        a point is the first neighbour of itself, and ties are all kept.
+        a point is the first neighbour of itself. Among points at one distance a second one
+        decides; copies are all kept.
         None keeps every pair.
     metric : str or callable, default="euclidean"
         A name from ``METRICS`` or ``ALIASES``, ``"precomputed"``, or a function of two points.
@@ -192,6 +196,9 @@ class Neighbors:
         Where neighbours are looked for.
     starts : array of shape (n_points + 1,) or None
         Where the copies of each point begin in :attr:`order`, if copies share rows.
+    ties : array of shape (n_points,) or None
+        Second distance of each point to its last neighbour, by which those at the same distance
+        are neighbours or not (:mod:`heatsketch.neighbor_lists`); None where all are.
 
     Examples
     --------
@@ -212,6 +219,7 @@ class Neighbors:
     radii: Any = None
     lists: NeighborLists | None = None
     starts: Any = None
+    ties: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return plain arrays."""
@@ -235,17 +243,30 @@ class Neighbors:
             Columns in the order of the points, of which copies that share rows are one.
         """
         X_new = _floats(X_new)
+        if self.metric == "precomputed" and self.starts is not None:
+            X_new = X_new[:, self.order[self.starts[:-1]]]
         if self.metric == "cosine":
             refuse_zero_rows(X_new)
         if self.lists is not None:
             as_points, from_squares = LIST_METRICS[self.metric]
-            d2 = self.lists.rows(as_points(X_new), self.n_neighbors, self.radii)
+            d2 = self.lists.rows(as_points(X_new), self.n_neighbors, self.radii, self.ties)
             d2.data = from_squares(d2.data)
             return d2
         if self.n_neighbors is None:
             return squared_distances(X_new, self.points, metric=self.metric)
-        near = partial(_near, n_neighbors=self.n_neighbors, radii=self.radii)
-        return _stack(_over_tiles(lambda _, d2: near(d2), X_new, self.points, self.metric))
+        return _stack(_over_tiles(partial(self._near, X_new), X_new, self.points, self.metric))
+
+    def _near(self, X_new: Any, rows: slice, d2: np.ndarray) -> sparse.csr_array:
+        """Return which points some rows find, or are found by."""
+        near = _nearest(X_new, self.points, self.metric, self.n_neighbors, rows, d2)[0]
+        near |= d2 < self.radii
+        places = np.nonzero(d2 == self.radii)
+        if self.metric == "precomputed" or self.ties is None:
+            near[places] = True
+        else:
+            seconds = second_distances(X_new[rows], places[0], self.points, places[1])
+            near[places] |= seconds <= self.ties[places[1]]
+        return _entries(d2, near)
 
 
 def find_neighbors(
@@ -301,15 +322,19 @@ def find_neighbors(
         return _listed_neighbors(X, n_neighbors, metric, n_probes)
     if callable(metric) and not sparse.issparse(X):
         refuse_asymmetric(metric, X)
+
+    def nearest(rows: slice, d2: np.ndarray) -> tuple[sparse.csr_array, np.ndarray, np.ndarray]:
+        near, *limits = _nearest(X, X, metric, n_neighbors, rows, d2)
+        return _entries(d2, near), *limits
+
+    near, *limits = zip(*_over_tiles(nearest, X, X, metric), strict=True)
+    radii, ties = (np.concatenate(parts) for parts in limits)
+    neighbors = Neighbors(X, order, metric, n_neighbors, radii, ties=ties)
     if callable(metric) or metric == "precomputed":  # these may be symmetric but for rounding
-        radii = np.concatenate(_over_tiles(lambda _, d2: _radii(d2, n_neighbors), X, X, metric))
-        neighbors = Neighbors(X, order, metric, n_neighbors, radii)
         return neighbors, neighbors.distances_to(X)
-    near = _stack(_over_tiles(lambda _, d2: _near(d2, n_neighbors, None), X, X, metric))
-    found = Found(near.indptr, near.indices, near.data)
-    radii = np.maximum.reduceat(near.data, near.indptr[:-1])
-    d2 = union_of(found, reversed_rows(found, len(order)), len(order))
-    return Neighbors(X, order, metric, n_neighbors, radii), d2
+    graph = _stack(list(near))
+    found = Found(graph.indptr, graph.indices, graph.data)
+    return neighbors, union_of(found, reversed_rows(found, len(order)), len(order))
 
 
 def _listed_neighbors(
@@ -321,11 +346,11 @@ def _listed_neighbors(
     if callable(n_probes):
         n_probes = n_probes(points, tree)
     lists = NeighborLists.arrange(points, tree, n_probes or 1)
-    d2, radii = lists.graph(n_neighbors)
+    d2, radii, ties = lists.graph(n_neighbors)
     d2.data = from_squares(d2.data)
     _refuse_infinite(d2.data[np.newaxis], 0, metric)
     points = lists.points if metric == "euclidean" else X[lists.order]
-    return Neighbors(points, lists.order, metric, n_neighbors, radii, lists), d2
+    return Neighbors(points, lists.order, metric, n_neighbors, radii, lists, ties=ties), d2
 
 
 def label_components(K: Any) -> tuple[int, Any]:
@@ -418,10 +443,25 @@ def _radii(d2: np.ndarray, n_neighbors: int) -> np.ndarray:
     return np.partition(d2, n_neighbors - 1, axis=1)[:, n_neighbors - 1].copy()
 
 
-def _near(d2: np.ndarray, n_neighbors: int, radii: np.ndarray | None) -> sparse.csr_array:
-    near = d2 <= _radii(d2, n_neighbors)[:, np.newaxis]
-    if radii is not None:
-        near |= d2 <= radii
+def _nearest(
+    X_new: Any, X: Any, metric: Any, n_neighbors: int, rows: slice, d2: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return which points some rows find, their squared radii, and the second ones."""
+    radii, ties = _radii(d2, n_neighbors), np.full(len(d2), np.inf)
+    near = d2 <= radii[:, np.newaxis]
+    if metric == "precomputed":  # there are no coordinates to decide among ties
+        return near, radii, ties
+    finders, places = np.nonzero(d2 == radii[:, np.newaxis])
+    seconds = second_distances(X_new[rows], finders, X, places)
+    n_tied = np.bincount(finders, minlength=len(d2))
+    n_kept = n_neighbors - (near.sum(axis=1) - n_tied)
+    by_second = np.lexsort((seconds, finders))
+    ties = seconds[by_second][np.cumsum(n_tied) - n_tied + n_kept - 1]
+    near[finders, places] = seconds <= ties[finders]
+    return near, radii, ties
+
+
+def _entries(d2: np.ndarray, near: np.ndarray) -> sparse.csr_array:
     indptr = np.concatenate([[0], np.cumsum(near.sum(axis=1))])
     places = np.flatnonzero(near)
     # Built by hand: scipy would drop the zeros, which are distances of zero.

@@ -284,7 +284,7 @@ class PairSearch:
     def arrange(cls, Z: np.ndarray) -> PairSearch:
         """Find who is near whom."""
         lists = NeighborLists.arrange(Z, grow_tree(Z), N_PROBES)
-        graph, _ = lists.graph(N_NEIGHBORS)
+        graph = lists.graph(N_NEIGHBORS)[0]
         # Who has few neighbours has them twice: a table is faster to look up than lists.
         degrees = np.diff(graph.indptr)[:, np.newaxis]
         near = graph.indices[graph.indptr[:-1, np.newaxis] + np.arange(N_NEIGHBORS) % degrees]

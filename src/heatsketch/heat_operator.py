@@ -223,10 +223,11 @@ class HeatOperator:
             recurrence = {"factors": factors, "out": out, "totals": totals, "terms": terms}
             y, sums = self.step_of_rows(block, coefficients, **recurrence)
             return y, stationary_ratio(sums, self.squared_length, y.dtype)
-        if hasattr(self.matrix, "step"):  # rows that copies of a point share
+        # Rows that copies of a point share step on in one pass, too.
+        if hasattr(self.matrix, "step") and self.matrix.dtype == block.dtype:
             recurrence = {"factors": factors, "out": out, "totals": totals, "terms": terms}
-            y = self.matrix.step(self.stationary, block, coefficients, **recurrence)
-            return y, self.stationary_coefficients(y)
+            y, sums = self.matrix.step(self.stationary, block, coefficients, **recurrence)
+            return y, stationary_ratio(sums, self.squared_length, y.dtype)
         a, b, g = factors
         y = self.matrix @ (block - self.stationary_part(coefficients))
         y = a * y if a != 1 else y

@@ -23,6 +23,7 @@ __all__ = [
     "refuse_asymmetric",
     "refuse_other_width",
     "refuse_zero_rows",
+    "second_distances",
     "squared_distances_to",
 ]
 
@@ -84,6 +85,29 @@ class _SparsePoints:
         rows, columns = ((Z.indptr, Z.indices, Z.data) for Z in (X_new, self.columns))
         neighbors.sparse_squares(rows, columns, _squared_norms(X_new), self.norms, d2)
         return _cosine_squares(d2) if self.is_cosine else d2
+
+
+def second_distances(X_new: Any, rows: np.ndarray, X: Any, places: np.ndarray) -> np.ndarray:
+    """Return the distances that decide among points at one distance from a row, pair by pair.
+
+    They are sums of absolute differences with weights of the coordinates; see
+    :mod:`heatsketch.neighbor_lists`.
+    """
+    from heatsketch.compiled import neighbors
+
+    seconds = np.empty(len(rows))
+    if not sparse.issparse(X):
+        arrays = np.ascontiguousarray(X_new), rows, np.ascontiguousarray(X), places
+        neighbors.second_distances(*arrays, seconds)
+        return seconds
+    weights = np.empty(X.shape[1])
+    neighbors.second_weights(weights)
+    step = 100_000  # pairs at a time
+    for e in range(0, len(rows), step):
+        some = slice(e, e + step)
+        ones, others = (sparse.csr_array(Z, dtype=np.float64) for Z in (X_new, X))
+        seconds[some] = abs(ones[rows[some]] - others[places[some]]) @ weights
+    return seconds
 
 
 def _squared_norms(X: sparse.csr_array) -> np.ndarray:

@@ -8,6 +8,10 @@ neighbours in the ``n_probes`` lists whose centroids are nearest to it. With
 .. math:: i \sim j \quad\text{if}\quad
           \ell(j) \in P_i,\; d_{ij} \le r_i \quad\text{or}\quad \ell(i) \in P_j,\; d_{ij} \le r_j.
 
+Whole numbers have many distances in common. Among points at the distance :math:`r_i` those are
+neighbours which are nearest in a second distance, the sum of absolute differences with weights
+that have nothing to do with each other; ties in both, which are copies or mirror images, all are.
+
 The rule needs nothing but coordinates, so a training point given again has the row that it had.
 With a single list every point probes all others, and the rule is exact.
 
@@ -27,7 +31,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch.exceptions import DegenerateKernelError, HeatSketchError
-from heatsketch.metrics import refuse_other_width
+from heatsketch.metrics import refuse_other_width, second_distances
 from heatsketch.threads import in_threads
 
 __all__ = [
@@ -46,6 +50,7 @@ __all__ = [
     "reversed_rows",
     "search_lists",
     "search_within",
+    "second_radii",
     "sort_rows",
     "squared_radii",
     "tree_height",
@@ -143,29 +148,37 @@ class NeighborLists:
         """Where each list begins, and where the last one ends."""
         return np.searchsorted(self.probes[:, 0], np.arange(self.tree.n_lists + 1))
 
-    def graph(self, n_neighbors: int) -> tuple[sparse.csr_array, np.ndarray]:
-        """Return the symmetric graph of squared distances, and the squared radii."""
+    def graph(self, n_neighbors: int) -> tuple[sparse.csr_array, np.ndarray, np.ndarray]:
+        """Return the symmetric graph of squared distances, the squared radii, and the second."""
         found = search_lists(self.points, self.probes, self.points, self.starts, n_neighbors)
         radii = squared_radii(found, n_neighbors)
+        ties = second_radii(found, n_neighbors, self.points, self.points)
         sort_rows(found)
-        return union_of(found, reversed_rows(found, len(radii)), len(radii)), radii
+        return union_of(found, reversed_rows(found, len(radii)), len(radii)), radii, ties
 
-    def rows(self, X_new: np.ndarray, n_neighbors: int, radii: np.ndarray) -> sparse.csr_array:
+    def rows(
+        self, X_new: np.ndarray, n_neighbors: int, radii: np.ndarray, ties: np.ndarray | None
+    ) -> sparse.csr_array:
         """Return squared distances from new points to their neighbours, by the same rule."""
         probes = self.tree.nearest_lists(X_new, self.probes.shape[1])
         found = search_lists(X_new, probes, self.points, self.starts, n_neighbors)
         sort_rows(found)
-        return union_of(found, self._found_by_points(X_new, probes[:, 0], radii), len(self.points))
+        back = self._found_by_points(X_new, probes[:, 0], radii, ties)
+        return union_of(found, back, len(self.points))
 
-    def _found_by_points(self, X_new: np.ndarray, lists: np.ndarray, radii: np.ndarray) -> Found:
+    def _found_by_points(
+        self, X_new: np.ndarray, lists: np.ndarray, radii: np.ndarray, ties: np.ndarray | None
+    ) -> Found:
         """Return which points find the new points within their radii."""
         looked_into = np.zeros(self.tree.n_lists + 1, bool)  # the last is -1, which is no list
         looked_into[lists] = True
         probing = np.flatnonzero(looked_into[self.probes].any(axis=1))
         order = np.argsort(lists, kind="stable")
         starts = np.searchsorted(lists[order], np.arange(self.tree.n_lists + 1))
+        ties = None if ties is None else ties[probing]
+        limits = radii[probing], ties
         found = search_within(
-            self.points[probing], self.probes[probing], X_new[order], starts, radii[probing]
+            self.points[probing], self.probes[probing], X_new[order], starts, *limits
         )
         order = order.astype(index_dtype(len(X_new), 0))
         back = reversed_rows(found._replace(ids=order[found.ids]), len(X_new))
@@ -288,9 +301,9 @@ def _equal_steps(
 def search_lists(
     queries: np.ndarray, probes: np.ndarray, points: np.ndarray, starts: np.ndarray, n_nearest: int
 ) -> Found:
-    """Find the nearest points of each query in the lists that it probes, all ties included.
+    """Find the nearest points of each query in the lists that it probes, ties in both included.
 
-    They come in order of distance.
+    They come in order of distance, then of the second distance.
     """
 
     def search(rows: slice) -> tuple[np.ndarray, ...]:
@@ -307,14 +320,18 @@ def search_within(
     points: np.ndarray,
     starts: np.ndarray,
     limits: np.ndarray,
+    ties: np.ndarray | None = None,
 ) -> Found:
     """Find all points within a squared distance of each query in the lists that it probes.
 
-    They come in no order: to keep one takes the square of their number, and that may be large.
+    Of points at that distance those whose second distance is within ``ties``, if given. They come
+    in no order: to keep one takes the square of their number, and that may be large.
     """
+    seconds = np.full(len(queries), np.inf) if ties is None else ties
 
     def search(rows: slice) -> tuple[np.ndarray, ...]:
-        finders, ids, squares = _within(queries[rows], probes[rows], points, starts, limits[rows])
+        some = limits[rows], seconds[rows]
+        finders, ids, squares = _within(queries[rows], probes[rows], points, starts, *some)
         order = np.argsort(finders, kind="stable")
         counts = np.bincount(finders, minlength=len(queries[rows]))
         return counts, ids[order], squares[order]
@@ -371,17 +388,19 @@ def _within(
     points: np.ndarray,
     starts: np.ndarray,
     limits: np.ndarray,
+    ties: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
     """Return who finds whom at which squared distance, in no order."""
     from heatsketch.compiled import neighbors
 
-    _refuse_other_shapes(points, queries, probes, limits)
+    _refuse_other_shapes(points, queries, probes, limits, ties)
     n_found = 64 * len(queries)
     while True:
         room = n_found
         finders, ids = np.empty(room, np.int32), np.empty(room, index_dtype(len(points), 0))
         squares = np.empty(room, points.dtype)
-        n_found = neighbors.within(queries, probes, points, starts, limits, finders, ids, squares)
+        found = finders, ids, squares
+        n_found = neighbors.within(queries, probes, points, starts, limits, ties, *found)
         if n_found <= room:
             return finders[:n_found], ids[:n_found], squares[:n_found]
 
@@ -417,6 +436,15 @@ def squared_radii(found: Found, n_neighbors: int) -> np.ndarray:
     return np.where(counts >= n_neighbors, found.squares[found.indptr[1:] - 1], np.inf).astype(
         found.squares.dtype
     )
+
+
+def second_radii(
+    found: Found, n_neighbors: int, queries: np.ndarray, points: np.ndarray
+) -> np.ndarray:
+    """Return the second distance to the last neighbour; infinity if there are too few."""
+    lasts = found.ids[found.indptr[1:] - 1]
+    seconds = second_distances(queries, np.arange(len(queries)), points, lasts)
+    return np.where(np.diff(found.indptr) >= n_neighbors, seconds, np.inf)
 
 
 def sort_rows(found: Found) -> None:

@@ -133,6 +133,7 @@ NEIGHBORS = Record(
         "radii": _maybe(_is_array, Array("u", finite=False)),
         "lists": _maybe(lambda value: isinstance(value, NeighborLists), LISTS),
         "starts": Optional(Array("w", "int64")),
+        "ties": Optional(Array("u", "float64", finite=False)),
     },
     _neighbors_fit,
 )

@@ -30,8 +30,8 @@ from heatsketch.row_chunks import by_chunks, check_length, multiply_vector, scal
 
 __all__ = ["SharedRows", "copies_of_points", "find_with_shared_rows"]
 
-# Copies of a point, itself included, that points have on average, from which on they share rows.
-MANY_COPIES = 2
+# Of the neighbours of a point, which part may be copies of it on average; beyond, they share rows.
+MOST_COPIES = 1 / 4
 
 
 @dataclass(frozen=True)
@@ -99,29 +99,23 @@ class SharedRows(RowBlocks):
 
     def step(
         self, v: Any, block: Any, w: Any, *, factors: Any, out: Any, totals: Any, terms: Any
-    ) -> np.ndarray:
-        """Return ``a (A x - v w) + b x - g z`` for a block ``x``; see :class:`HeatOperator`."""
-        a, b, g = factors
-        of_distinct = v[self.starts[:-1]]
-        product, _ = HeatOperator(self.matrix, None, of_distinct).step_of_rows(
-            self._sums_of_copies(block), w, factors=(a, 0, 0)
-        )
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return ``y = a (A x - v w) + b x - g z`` for a block ``x``, and its sums ``v @ y``.
+
+        As :meth:`HeatOperator.step_of_rows` does for rows that share nothing.
+        """
+        from heatsketch.compiled import products
+
+        dtype = block.dtype
+        a, b, g = (dtype.type(factor) for factor in factors)
+        operator = HeatOperator(self.matrix, None, v[self.starts[:-1]])
+        product, _ = operator.step_of_rows(self._sums_of_copies(block), w, factors=(a, 0, 0))
         out = np.empty_like(block) if out is None else out
-
-        def work(start: int, stop: int) -> None:
-            rows = _rows(start, stop)
-            y = product[self._places[rows]]
-            if b:
-                y += y.dtype.type(b) * block[rows]
-            if g:
-                y -= y.dtype.type(g) * out[rows]
-            out[rows] = y
-            for total, term in zip(totals, terms, strict=True):
-                if term:
-                    total[rows] += y.dtype.type(term) * y
-
-        by_chunks(work, len(block))
-        return out
+        totals = totals if len(terms) else np.empty((0, *block.shape), dtype)
+        sums = np.zeros((-(-len(block) // products.CHUNK), block.shape[1]), dtype)
+        recurrence = block, b, g, out, totals, np.array(terms, dtype), v, sums
+        by_chunks(partial(products.spread_step, product, self._places, *recurrence), len(block))
+        return out, sums
 
     def _sums_of_copies(self, block: np.ndarray) -> np.ndarray:
         """Add up the rows of all copies of a point, one after another."""
@@ -173,17 +167,15 @@ def _operator(matrix: sparse.csr_array, dtype: Any) -> HeatOperator:
     return HeatOperator(matrix, None, np.zeros(matrix.shape[0], dtype))
 
 
-def _rows(start: int, stop: int) -> slice:
-    from heatsketch.compiled import products
-
-    return slice(start * products.CHUNK, stop * products.CHUNK)
-
-
 # --- from points to their copies ----------------------------------------------------------------
 
 
 def find_with_shared_rows(
-    find: Callable[[Any, int], tuple[Neighbors, Any]], X: Any, n_neighbors: int
+    find: Callable[[Any, int], tuple[Neighbors, Any]],
+    X: Any,
+    n_neighbors: int,
+    *,
+    are_distances: bool = False,
 ) -> tuple[Neighbors, Any]:
     """Find who is near whom; where points have many copies, among distinct points.
 
@@ -193,6 +185,8 @@ def find_with_shared_rows(
         Given points and a number of neighbours, returns what :func:`find_neighbors` does.
     X : array or CSR array of shape (n_points, n_features)
     n_neighbors : int
+    are_distances : bool, default=False
+        Whether ``X`` holds distances, of which equal rows belong to copies.
 
     Returns
     -------
@@ -221,12 +215,18 @@ def find_with_shared_rows(
     """
     places, n_distinct = copies_of_points(X)
     counts = np.bincount(places, minlength=n_distinct)
-    # A point with as many copies would have no other neighbour; and ties are all kept.
-    if counts.max() < n_neighbors and (counts**2).sum() <= MANY_COPIES * len(places):
+    # A point with as many copies as neighbours has no others, and all who find one find them all.
+    few = MOST_COPIES * n_neighbors * len(places)
+    if counts.max() < n_neighbors and (counts**2).sum() <= max(few, len(places)):
         return find(X, n_neighbors)
     by_point = np.argsort(places, kind="stable")  # copies together, in the order of X
     starts = np.concatenate([[0], np.cumsum(counts)])
-    neighbors, d2 = find(X[by_point[starts[:-1]]], min(n_neighbors, n_distinct))
+    firsts = by_point[starts[:-1]]
+    distinct = X[firsts]
+    given = distinct[:, firsts] if are_distances else distinct
+    neighbors, d2 = find(given, min(n_neighbors, n_distinct))
+    if are_distances:
+        neighbors = replace(neighbors, points=distinct)
     moved = np.concatenate([[0], np.cumsum(counts[neighbors.order])])
     # Copies of the point that comes first, then of the second, ...
     shifts = np.repeat(starts[neighbors.order] - moved[:-1], counts[neighbors.order])

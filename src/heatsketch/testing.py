@@ -118,7 +118,8 @@ def check_heat_operator(A: Any, *, seed: int = 0) -> None:
 def check_engine(engine: Engine, *, seed: int = 0, metric: Any = "euclidean") -> None:
     r"""Check the distances of an engine, and that a training point keeps its row.
 
-    .. math:: d^2_{ij} \text{ kept if } d_{ij} \le r_i \text{ or } d_{ij} \le r_j
+    .. math:: d^2_{ij} \text{ kept if } d_{ij} < r_i \text{ or } d_{ij} < r_j,
+              \text{ and only if } d_{ij} \le r_i \text{ or } d_{ij} \le r_j
 
     Parameters
     ----------
@@ -141,14 +142,20 @@ def check_engine(engine: Engine, *, seed: int = 0, metric: Any = "euclidean") ->
     if metric == "euclidean":
         direct = ((X[:, np.newaxis] - X) ** 2).sum(axis=2)
         _require_close(full, direct, tolerance(X.dtype) * full.max(), "not squared distances")
-    radii = np.sort(full, axis=1)[:, 6]
-    near = (full <= radii[:, np.newaxis]) | (full <= radii)
-    wanted = np.where(near, np.exp(-full), 0)
     neighbors, graph = engine.neighbors(X, metric=metric, n_neighbors=7, n_columns=1)
-    wanted = wanted[neighbors.order][:, neighbors.order]
+    full = full[neighbors.order][:, neighbors.order]
+    radii = np.sort(full, axis=1)[:, 6]
+    inside = (full < radii[:, np.newaxis]) | (full < radii)
+    within = (full <= radii[:, np.newaxis]) | (full <= radii)
     again = neighbors.distances_to(X[neighbors.order[::-1]])
-    for name, distances, rows in (("fitted", graph, wanted), ("new", again, wanted[::-1])):
-        K = gaussian_affinity(sparse.csr_array(distances), epsilon=1.0).toarray()
+    fitted, new = (
+        gaussian_affinity(sparse.csr_array(distances), epsilon=1.0).toarray()
+        for distances in (graph, again)
+    )
+    assert ((fitted > 0).sum(axis=1) >= 7).all(), "some points have too few neighbours"
+    # Of points at the radius itself, an engine may choose some.
+    wanted = np.where(inside | (within & (fitted > 0)), np.exp(-full), 0)
+    for name, K, rows in (("fitted", fitted, wanted), ("new", new, wanted[::-1])):
         _require_close(K, rows, 0, f"{name} points do not have the neighbours that the rule names")
 
 

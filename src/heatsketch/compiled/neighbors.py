@@ -25,6 +25,8 @@ __all__ = [
     "fill_union",
     "nearest",
     "reverse",
+    "second_distances",
+    "second_weights",
     "sort_rows",
     "sparse_squares",
     "union_sizes",
@@ -35,6 +37,7 @@ STRIP_BYTES = 128
 QUERIES = 4
 PACKED_NUMBERS = 65_536  # of a list at a time: what a cache close to the core holds
 ROUNDING = 64 * float(np.finfo(np.float64).eps)  # of |x|^2 + |y|^2 - 2 x y, over its sums
+GOLDEN = 0.6180339887498949
 LONG_ROW = 64  # from here on a sort is faster than insertion, whose time is the square
 
 
@@ -111,22 +114,68 @@ def _pack(points, start, stop, packed):
 
 
 @njit
-def _keep(squares, ids, q, count, n_nearest, square, point):
-    """Insert a point in order of distance, then of id; drop what lies beyond the nearest.
+def _second_distance(queries, q, points, p):
+    """Return the distance that decides among points at one distance from a query.
 
-    Points as near as the last of the nearest are all kept.
+    Coordinates have weights between 1/2 and 3/2 that have nothing to do with each other, so that
+    points tie again only if they are copies, or mirror images about the query. Each difference,
+    product and sum is rounded once, whichever of the two points is the query.
     """
-    place = count
-    while place > 0 and (
-        squares[q, place - 1] > square
-        or (squares[q, place - 1] == square and ids[q, place - 1] > point)
-    ):
+    total, weight = 0.0, 0.5
+    for c in range(queries.shape[1]):
+        weight = _next_weight(weight)
+        total += weight * abs(np.float64(queries[q, c]) - np.float64(points[p, c]))
+    return total
+
+
+@njit
+def _next_weight(weight):
+    return weight + GOLDEN if weight + GOLDEN < 1.5 else weight + GOLDEN - 1
+
+
+@compile_loop
+def second_weights(out):
+    """Set ``out`` to the weights of coordinates in second distances."""
+    weight = 0.5
+    for c in range(len(out)):
+        weight = out[c] = _next_weight(weight)
+
+
+@compile_loop
+def second_distances(queries, rows, points, ids, out):
+    """Set ``out[e]`` to the second distance between query ``rows[e]`` and point ``ids[e]``."""
+    for e in range(len(ids)):
+        out[e] = _second_distance(queries, rows[e], points, ids[e])
+
+
+@njit
+def _keep(kept, q, count, square, point):
+    """Insert a point in order of both distances, then of id; drop what lies beyond the nearest.
+
+    Points as near as the last of the nearest in both distances are all kept.
+    """
+    n_nearest, squares, ids, _, queries, points = kept
+    place, last, second = count, n_nearest - 1, -1.0
+    if count >= n_nearest and squares[q, last] == square:
+        second = _second_distance(queries, q, points, point)
+        if second > _second_distance(queries, q, points, ids[q, last]):
+            return count
+    while place > 0 and squares[q, place - 1] >= square:
+        if squares[q, place - 1] == square:
+            second = second if second >= 0 else _second_distance(queries, q, points, point)
+            other = _second_distance(queries, q, points, ids[q, place - 1])
+            if other < second or (other == second and ids[q, place - 1] < point):
+                break
         squares[q, place], ids[q, place] = squares[q, place - 1], ids[q, place - 1]
         place -= 1
     squares[q, place], ids[q, place] = square, point
     count += 1
     # All beyond the nearest ones tied with the last of them, and tie no longer if it moved.
-    if count > n_nearest and squares[q, n_nearest - 1] < squares[q, count - 1]:
+    if count > n_nearest and (
+        squares[q, last] < squares[q, count - 1]
+        or _second_distance(queries, q, points, ids[q, last])
+        < _second_distance(queries, q, points, ids[q, count - 1])
+    ):
         count = n_nearest
     return count
 
@@ -134,7 +183,7 @@ def _keep(squares, ids, q, count, n_nearest, square, point):
 @njit
 def _keep_nearest(kept, q, tile, masks, bounds, a, first):
     """Keep what one query found in a strip, and lower its bound; False if there is no room."""
-    n_nearest, squares, ids, counts = kept
+    n_nearest, squares, _, counts, _, _ = kept
     mask, count, bound = masks[a], counts[q], bounds[a]
     while mask:
         lane: int = _lowest_bit(mask)
@@ -142,7 +191,7 @@ def _keep_nearest(kept, q, tile, masks, bounds, a, first):
         if tile[a, lane] <= bound:
             if count == squares.shape[1]:
                 return False
-            count = _keep(squares, ids, q, count, n_nearest, tile[a, lane], first + lane)
+            count = _keep(kept, q, count, tile[a, lane], first + lane)
             if count >= n_nearest:
                 bound = squares[q, n_nearest - 1]
     counts[q], bounds[a] = count, bound
@@ -152,11 +201,15 @@ def _keep_nearest(kept, q, tile, masks, bounds, a, first):
 @njit
 def _keep_all(kept, q, tile, masks, bounds, a, first):
     """Append what one query found in a strip, and count on where there is no room."""
-    n_found, finders, ids, squares = kept
+    n_found, finders, ids, squares, ties, queries, points = kept
     mask, place = masks[a], n_found[0]
     while mask:
         lane: int = _lowest_bit(mask)
         mask &= mask - 1
+        if tile[a, lane] == bounds[a] and (
+            _second_distance(queries, q, points, first + lane) > ties[q]
+        ):
+            continue
         if place < len(ids):
             finders[place], ids[place], squares[place] = q, first + lane, tile[a, lane]
         place += 1
@@ -292,25 +345,26 @@ _meet_nearest, _meet_all = _meeting(_keep_nearest), _meeting(_keep_all)
 
 @compile_loop
 def nearest(queries, probes, points, starts, n_nearest, squares, ids, counts):
-    """Find for each query the nearest points in the lists that it probes, ties included.
+    """Find for each query the nearest points in the lists that it probes.
 
-    ``squares[q]`` and ``ids[q]`` are filled in order of distance up to ``counts[q]``. Returns the
-    first query that has more ties than there is room for, or -1.
+    ``squares[q]`` and ``ids[q]`` are filled in order of distance up to ``counts[q]``. Ties in both
+    distances are included; returns the first query that has more than there is room for, or -1.
     """
     counts[:] = 0
     limits = np.full(len(queries), np.inf, points.dtype)
-    kept = n_nearest, squares, ids, counts
+    kept = n_nearest, squares, ids, counts, queries, points
     return _meet_nearest(queries, probes, points, starts, limits, kept)
 
 
 @compile_loop
-def within(queries, probes, points, starts, limits, finders, ids, squares):
+def within(queries, probes, points, starts, limits, ties, finders, ids, squares):
     """Find for each query all points within its limit in the lists that it probes.
 
+    Of those at the limit itself, those whose second distance is within that of ``ties``.
     What is found is written in no order, as far as there is room. Returns how much it is.
     """
     n_found = np.zeros(1, np.int64)
-    kept = n_found, finders, ids, squares
+    kept = n_found, finders, ids, squares, ties, queries, points
     _meet_all(queries, probes, points, starts, limits, kept)
     return n_found[0]
 

@@ -31,6 +31,7 @@ __all__ = [
     "row_products",
     "scaled_values",
     "segment_sums",
+    "spread_step",
     "stationary_sums",
 ]
 
@@ -61,12 +62,34 @@ def segment_sums(block, starts, out, start, stop):
     """Set some chunks of rows of ``out`` to sums of rows from one start to the next, in float64."""
     total = np.empty(block.shape[1])
     for u in range(start * CHUNK, min(stop * CHUNK, len(out))):
+        if starts[u + 1] == starts[u] + 1:
+            out[u] = block[starts[u]]
+            continue
         total[:] = 0
         for i in range(starts[u], starts[u + 1]):
             for c in range(block.shape[1]):
                 total[c] += block[i, c]
         for c in range(block.shape[1]):
             out[u, c] = total[c]
+
+
+@compile_loop
+def spread_step(product, places, x, b, g, out, totals, terms, v, sums, start, stop):
+    """Take the step of the module's formula in rows that share those of ``product``."""
+    n_columns = x.shape[1]
+    for i in range(start * CHUNK, min(stop * CHUNK, len(out))):
+        u, chunk = places[i], i // CHUNK
+        if g != 0:  # else there may be anything in out
+            for c in range(n_columns):
+                out[i, c] = product[u, c] + b * x[i, c] - g * out[i, c]
+        else:
+            for c in range(n_columns):
+                out[i, c] = product[u, c] + b * x[i, c]
+        for c in range(n_columns):
+            sums[chunk, c] += v[i] * out[i, c]
+        for t in range(len(terms)):
+            for c in range(n_columns):
+                totals[t, i, c] += terms[t] * out[i, c]
 
 
 @compile_loop

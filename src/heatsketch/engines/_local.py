@@ -92,8 +92,8 @@ class LocalEngine(Engine):
                 f"n_neighbors={n_neighbors} and n_components={n_columns}",
                 "use fewer of either, or raise memory_limit",
             )
-            if metric != "precomputed":
-                return find_with_shared_rows(partial(self._nearest, metric), X, n_neighbors)
+            find, are_distances = partial(self._nearest, metric), metric == "precomputed"
+            return find_with_shared_rows(find, X, n_neighbors, are_distances=are_distances)
         return find_neighbors(X, metric=metric, n_neighbors=n_neighbors)
 
     def _nearest(self, metric: Any, X: Any, n_neighbors: int) -> tuple[Neighbors, Any]:

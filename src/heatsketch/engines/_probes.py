@@ -73,7 +73,7 @@ def _part(points: np.ndarray, i: int) -> np.ndarray:
 def _distances(lists: NeighborLists, n_neighbors: int) -> np.ndarray:
     """Return sketched diffusion distances between random points, in the order given."""
     n_points = len(lists.points)
-    d2, radii = lists.graph(n_neighbors)
+    d2, radii, _ = lists.graph(n_neighbors)
     within = radii[np.isfinite(radii)]
     # Where all are copies of each other, any epsilon will do.
     K = gaussian_affinity(d2, epsilon=float(within.sum() / max(1, len(within))) or 1.0)

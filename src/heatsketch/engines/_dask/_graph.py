@@ -28,6 +28,7 @@ from heatsketch.neighbor_lists import (
     reversed_rows,
     search_lists,
     search_within,
+    second_radii,
     sort_rows,
     squared_radii,
     union_of,
@@ -78,12 +79,14 @@ def _search(b: int, lists: BlockLists, n_neighbors: int) -> None:
     points, places, starts, probes = _probed(lists, probes)
     found = search_lists(queries, probes, points, starts, n_neighbors)
     radii = squared_radii(found, n_neighbors)
+    ties = second_radii(found, n_neighbors, queries, points)
     sort_rows(found)
     back = reversed_rows(found, len(points))
     dtype = index_dtype(lists.starts[-1], 0)
     sources = back.ids.astype(dtype) + dtype(lists.starts[b])  # the sum may be beyond int32
     for part, array in (
         ("radii", radii),
+        ("ties", ties),
         ("found-indptr", found.indptr),
         ("found-ids", places.astype(dtype)[found.ids]),
         ("found-squares", found.squares),
@@ -190,8 +193,9 @@ class BlockNeighbors:
             probing = np.flatnonzero(looked_into[probes].any(axis=1))
             if not len(probing):
                 continue
-            points, radii = (lists.part(part, b)[probing] for part in ("points", "radii"))
-            found = search_within(points, probes[probing], new[order], starts, radii)
+            parts = ("points", "radii", "ties")
+            points, *limits = (lists.part(part, b)[probing] for part in parts)
+            found = search_within(points, probes[probing], new[order], starts, *limits)
             targets.append(order[found.ids])
             finders = np.repeat(probing + lists.starts[b], np.diff(found.indptr))
             sources.append(finders.astype(dtype))
