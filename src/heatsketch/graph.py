@@ -42,6 +42,7 @@ from heatsketch.metrics import (
     METRICS,
     metric_of,
     refuse_asymmetric,
+    refuse_other_width,
     refuse_zero_rows,
     second_distances,
     squared_distances_to,
@@ -421,6 +422,8 @@ def _label_components(tile: Callable[..., np.ndarray], least: np.ndarray) -> tup
 
 def _over_tiles(function: Callable, X_new: Any, X: Any, metric: Any) -> list:
     """Apply a function to (rows, their squared distances), a few rows at a time, in threads."""
+    if metric != "precomputed":
+        refuse_other_width(X_new, X)
     squares = squared_distances_to(X, metric)
     # A function of the user's own takes its time, and Ctrl-C waits for the end of a tile.
     entries = TILE_ENTRIES // 1000 if callable(metric) else TILE_ENTRIES

@@ -19,7 +19,8 @@ __all__ = ["DaskEngine"]
 class DaskEngine(Engine):
     r"""Distances :math:`d^2_{ij}` and all that follows on a cluster, for data that fits no machine.
 
-    The embedding is that of :class:`LocalEngine`, bit for bit where they have the same graph; but
+    The embedding is that of :class:`LocalEngine`, bit for bit where they have the same graph; here
+    copies of a point do not share rows, so that many copies are best dropped first. But
     ``embedding_`` is a dask array that reads from ``storage``, and no more than a few rows ever
     come to this machine. Up to ten million points one machine is enough, and simpler.
 
