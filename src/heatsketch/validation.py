@@ -135,6 +135,7 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
     if getattr(estimator, "metric", None) == "precomputed":
         refuse_filled(X, "X")
     X = native_numbers(X)
+    columns = [name for name in getattr(X, "columns", ()) if isinstance(name, str)]
     # A long double beyond float64 becomes infinity, which is refused below by its place.
     with np.errstate(over="ignore"):
         X = validate_data(
@@ -149,7 +150,9 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
             order="C",
             copy=reset,
         )
-    check_finite(X, getattr(estimator, "feature_names_in_", None))
+    # Some versions of scikit-learn find no names in some frames of polars.
+    names = columns if len(columns) == X.shape[1] else None
+    check_finite(X, getattr(estimator, "feature_names_in_", names))
     _refuse_one_point(X, reset=reset)
     if sparse.issparse(X):
         X = sparse.csr_array(X)
