@@ -111,7 +111,7 @@ def measured(name, n_runs, n_power_runs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=400, help="null runs for each setting")
-    parser.add_argument("--power-runs", type=int, default=50, help="runs in which rows move")
+    parser.add_argument("--power-runs", type=int, default=40, help="runs in which rows move")
     parser.add_argument("--dry", action="store_true", help="print, and keep the file as it is")
     options = parser.parse_args()
     rows = []
