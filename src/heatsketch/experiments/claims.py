@@ -84,16 +84,17 @@ def judge(claims: Iterable[Claim], results: Found) -> list[Verdict]:
 
 def _verdict(claim: Claim, findings: Sequence[Finding]) -> Verdict:
     signs = [finding.agrees for finding in findings]
-    if all(sign == 1 for sign in signs):
+    n_agree, n_against = signs.count(1), signs.count(-1)
+    if n_agree == len(signs):
         word = "holds"
-    elif 1 in signs:
+    elif n_agree and (n_against or 2 * n_agree > len(signs)):
         word = "holds in part"
-    elif -1 in signs:
+    elif n_against:
         word = "does not hold"
-    else:
+    else:  # nothing contradicts, but at most half of the points agree
         word = "undecided"
     worst = min(findings, key=lambda finding: (finding.agrees, finding.margin))
-    return Verdict(claim, word, worst, signs.count(1), len(signs))
+    return Verdict(claim, word, worst, n_agree, len(signs))
 
 
 # --- the tests ------------------------------------------------------------------------------
