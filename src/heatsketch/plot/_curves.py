@@ -147,7 +147,7 @@ def distances(
     ax = new_axes(ax)
     styles = ((~missed, BLUE, "o", "covers the truth"), (missed, ORANGE, "X", "misses it"))
     for some, color, mark, label in styles[: 1 + missed.any()]:
-        bars = [(middle - low)[some], (high - middle)[some]]
+        bars = np.stack([middle - low, high - middle])[:, some]
         style = {"fmt": mark, "ms": 4 if mark == "o" else 7, "color": color, "elinewidth": 1}
         ax.errorbar(exact[some], middle[some], bars, label=label, **style)
     ends = [0, 1.05 * float(np.max(exact))]
