@@ -261,7 +261,7 @@ class Neighbors:
         """Return which points some rows find, or are found by."""
         near = _nearest(X_new, self.points, self.metric, self.n_neighbors, rows, d2)[0]
         near |= d2 < self.radii
-        places = np.nonzero(d2 == self.radii)
+        places = np.divmod(np.flatnonzero(d2 == self.radii), d2.shape[1])
         if self.metric == "precomputed" or self.ties is None:
             near[places] = True
         else:
@@ -454,7 +454,7 @@ def _nearest(
     near = d2 <= radii[:, np.newaxis]
     if metric == "precomputed":  # there are no coordinates to decide among ties
         return near, radii, ties
-    finders, places = np.nonzero(d2 == radii[:, np.newaxis])
+    finders, places = np.divmod(np.flatnonzero(d2 == radii[:, np.newaxis]), d2.shape[1])
     seconds = second_distances(X_new[rows], finders, X, places)
     n_tied = np.bincount(finders, minlength=len(d2))
     n_kept = n_neighbors - (near.sum(axis=1) - n_tied)

@@ -105,8 +105,8 @@ def second_distances(X_new: Any, rows: np.ndarray, X: Any, places: np.ndarray) -
     step = 100_000  # pairs at a time
     for e in range(0, len(rows), step):
         some = slice(e, e + step)
-        ones, others = (sparse.csr_array(Z, dtype=np.float64) for Z in (X_new, X))
-        seconds[some] = abs(ones[rows[some]] - others[places[some]]) @ weights
+        one, other = X_new[rows[some]].astype(np.float64), X[places[some]].astype(np.float64)
+        seconds[some] = abs(one - other) @ weights
     return seconds
 
 
