@@ -23,13 +23,13 @@ from heatsketch import (
 from heatsketch.exceptions import (
     AffinityError,
     DegenerateKernelError,
-    DegenerateKernelWarning,
     DtypeError,
     HeatSketchError,
     MemoryBudgetError,
     ScaleError,
     ScalingError,
     SpectrumError,
+    UnderflowWarning,
     ZeroDiagonalWarning,
 )
 
@@ -90,8 +90,8 @@ refused(
     SpectrumError,
     ("^power=2.5", "negative eigenvalue", "use a whole power"),
 )
-says = ("^epsilon=", "leaves .* of all differences", "unless all points of X are equal")
-warned("equal points", partial(fit, np.ones((9, 2))), [DegenerateKernelWarning], says)
+says = ("^power=2", "its largest entry is 0", "If all points of X are equal")
+warned("equal points", partial(fit, np.ones((9, 2))), [UnderflowWarning], says)
 
 # --- methods of a fitted sketch -------------------------------------------------------------
 
