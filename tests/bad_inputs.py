@@ -369,7 +369,7 @@ for epsilon in (1.0, "local"):
         f"all points equal, epsilon={epsilon}",
         partial(fit, EQUAL, epsilon=epsilon),
         [DegenerateKernelWarning],
-        ("epsilon=", "e-16 of all differences", "unless all points of X are equal"),
+        ("epsilon=", r"leaves \d\.\de-16 of all differences", "unless all points of X are equal"),
     )
 
 LONELY = ("epsilon={}", "100% of the 40 points", "use a larger epsilon")
