@@ -253,11 +253,10 @@ def spectrum(A: Any, components: Components | None = None, end: float = 1.0) -> 
     if not length > 0:
         return Interval(0.0, 0.5)  # nothing but stationary directions
     current, previous, check, gap = current / length, None, FIRST_CHECK, math.inf
-    w = A.stationary_coefficients(current)
     diagonal, side = list[float](), [0.0]
     for n_steps in range(1, min(MOST_STEPS, A.shape[0]) + 1):
-        factors = 1.0, 0.0, side[-1]
-        following, following_w = A.step(current, w, factors=factors, out=previous)
+        w, factors = A.stationary_coefficients(current), (1.0, 0.0, side[-1])
+        following, _ = A.step(current, w, factors=factors, out=previous)
         square, along, beyond = _products(current, following)
         diagonal.append(float(along / square))
         # Divided by the square, which is one but for rounding: else that would grow at every step.
@@ -272,10 +271,8 @@ def spectrum(A: Any, components: Components | None = None, end: float = 1.0) -> 
                 break
             check = 3 * check // 2
         following = computed(A.matrix, (following - diagonal[-1] * current) / side[-1])
-        w = (following_w - diagonal[-1] * w) / side[-1]
         if components is not None:
             following = components.deflate(following)
-            w = A.stationary_coefficients(following)
         previous, current = current, following
     low, largest, residual = _ends(diagonal, side)
     # Zero belongs to it: the eigenvalue of the stationary direction, once that is left out.
