@@ -169,7 +169,7 @@ def test_refusals_say_what_to_do():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "becomes"), [("f2", "f8"), (">f4", "f4"), (">f8", "f8"), (np.longdouble, "f8")]
+    ("dtype", "becomes"), [("f2", "f4"), (">f4", "f4"), (">f8", "f8"), (np.longdouble, "f8")]
 )
 def test_coordinates_of_any_width_are_coordinates(dtype, becomes):
     Z = cloud(40, 4).astype(dtype)
