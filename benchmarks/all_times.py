@@ -27,10 +27,10 @@ from timing import read, time_ratio, write
 from usefulness_data import CURVES, GRAPHS, POINTS
 
 from heatsketch import HeatSketch, gaussian_block
-from heatsketch.all_times import HORIZON, TOLERANCE, Components, resolvent
-from heatsketch.estimators import DIRECTIONS_PER_COMPONENT, LARGEST_POWER
-from heatsketch.heat_operator import HeatOperator
-from heatsketch.heat_trace import diffuse_until
+from heatsketch.diffusion._all_times import HORIZON, TOLERANCE, Components, resolvent
+from heatsketch.diffusion._heat_trace import diffuse_until
+from heatsketch.diffusion._operator import HeatOperator
+from heatsketch.estimators.heat_sketch import DIRECTIONS_PER_COMPONENT, LARGEST_POWER
 
 ALPHA = 1 - 1 / HORIZON
 N_COLUMNS, N_PAIRS, SHARE = 64, 20_000, 0.999

@@ -26,10 +26,10 @@ from scipy import sparse
 from timing import RESULTS, memory, read, seconds, write
 
 from heatsketch import DaskEngine, HeatOperator, HeatSketch, gaussian_block
-from heatsketch.cluster_cost import Calibration, Job, StageWatch, calibrate, forecast
+from heatsketch._core.partitioned import over_rows
+from heatsketch._core.progress import listening, on_terminal
+from heatsketch.cli._cluster_cost import Calibration, Job, StageWatch, calibrate, forecast
 from heatsketch.engines._dask._connection import processes
-from heatsketch.progress import listening, on_terminal
-from heatsketch.row_blocks import over_rows
 
 N_NEIGHBORS, N_COMPONENTS, POWER = 15, 32, 8
 DEFAULT = {"spread": 1_000_000, "whole": 10_000_000}

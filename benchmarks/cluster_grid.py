@@ -14,8 +14,8 @@ from distributed import Client
 from timing import RESULTS, read, write
 
 from heatsketch import DaskEngine, HeatSketch
+from heatsketch._core.partitioned import PIECE
 from heatsketch.engines._dask._connection import processes
-from heatsketch.row_blocks import PIECE
 
 # Points, and rows of a block, for each number of blocks: blocks begin at multiples of PIECE.
 SHAPES = {

@@ -14,8 +14,8 @@ from sklearn.datasets import load_digits, make_swiss_roll
 from timing import write
 
 from heatsketch import datasets, estimate_epsilon
-from heatsketch.experiments import CATALOGUE, run_trial
-from heatsketch.experiments.runner import sample
+from heatsketch.reproduction import CATALOGUE, run_trial
+from heatsketch.reproduction.runner import sample
 
 SEED = 1  # of the experiments; the constants of the rule were chosen on points of seed 0
 SEEDS = (0, 1, 2)

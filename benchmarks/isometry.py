@@ -18,9 +18,9 @@ from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from timing import RESULTS, memory, read, write
 
 from heatsketch import HeatSketch, datasets
-from heatsketch.experiments import METHODS, Run, read_results, run_experiments
-from heatsketch.experiments.figures import STYLES, draw_curves
-from heatsketch.least_distortion import certified_distortion, least_distortion_map
+from heatsketch.diffusion._distortion import certified_distortion, least_distortion_map
+from heatsketch.reproduction import METHODS, Run, read_results, run_experiments
+from heatsketch.reproduction.figures import STYLES, draw_curves
 
 EXPERIMENTS = "circle", "torus", "klein", "outliers"
 KINDS = "symmetric", "bistochastic"

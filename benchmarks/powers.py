@@ -6,7 +6,7 @@ import numpy as np
 from timing import time_ratio, write
 
 from heatsketch import HeatSketch, gaussian_block
-from heatsketch.sketch import diffuse
+from heatsketch.diffusion._sketch import diffuse
 
 N_POINTS, N_COLUMNS, POWER = 100_000, 32, 1024
 

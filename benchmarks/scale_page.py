@@ -9,8 +9,8 @@ import re
 
 from timing import RESULTS, read, write
 
+from heatsketch.cli._cluster_cost import Calibration, Job, calibrate, forecast
 from heatsketch.cli._options import readable_seconds
-from heatsketch.cluster_cost import Calibration, Job, calibrate, forecast
 
 PAGE = RESULTS.parent / "scale.md"
 JOBS = (

@@ -15,8 +15,8 @@ from sklearn.datasets import load_digits, make_blobs
 from timing import write
 
 from heatsketch import HeatSketch, diffusion_neighbors, gaussian_block, rademacher_block
-from heatsketch.all_times import all_times_weights
-from heatsketch.confidence import scale_interval, simultaneous_confidence
+from heatsketch.diffusion._all_times import all_times_weights
+from heatsketch.diffusion._confidence import scale_interval, simultaneous_confidence
 
 BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
 N_NEIGHBORS, N_ROWS, COMPONENTS = 15, 25, (16, 32, 64)

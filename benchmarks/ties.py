@@ -17,7 +17,7 @@ from scipy import sparse
 from timing import forget_peak, memory, seconds, write
 
 from heatsketch import HeatSketch, LocalEngine, neighbor_graph
-from heatsketch.memory import neighbors_bytes
+from heatsketch._core.memory import neighbors_bytes
 
 MIB = 2**20
 

@@ -7,8 +7,8 @@ from data import manifold
 from timing import memory, seconds, time_ratio, write
 
 from heatsketch import HeatSketch, LocalEngine, gaussian_affinity
-from heatsketch.distance_tiles import DistanceTiles
-from heatsketch.graph import neighbor_graph
+from heatsketch.graph._neighbors import neighbor_graph
+from heatsketch.graph._pairwise import DistanceTiles
 
 N_FEATURES, N_COMPONENTS = 16, 32
 

@@ -17,8 +17,8 @@ from heatsketch import (
     heat_trace,
     sketch_all_times,
 )
-from heatsketch.confidence import scale_interval
-from heatsketch.estimators import DIRECTIONS_PER_COMPONENT
+from heatsketch.diffusion._confidence import scale_interval
+from heatsketch.estimators.heat_sketch import DIRECTIONS_PER_COMPONENT
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 BLUE, ORANGE, GRAY = "#0072b2", "#d55e00", "#999999"

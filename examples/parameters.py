@@ -29,7 +29,7 @@ from heatsketch import (
     sketch_all_times,
 )
 from heatsketch.exceptions import DisconnectedGraphWarning
-from heatsketch.graph import label_components
+from heatsketch.graph._neighbors import label_components
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 BLUE, ORANGE, GREEN, GRAY = "#0072B2", "#D55E00", "#009E73", "0.5"

@@ -482,7 +482,7 @@ for name, X, parameters in [
 
 
 def far_in_the_second_batch():
-    with mock.patch("heatsketch.heat_embedding.TRANSFORM_ENTRIES", 40 * 10):
+    with mock.patch("heatsketch.estimators._base.TRANSFORM_ENTRIES", 40 * 10):
         return transform(np.vstack([CLOUD[:15], [[1e6] * 3]]))
 
 

@@ -9,7 +9,7 @@ from unittest import mock
 
 from bad_inputs import CLOUD, refused
 
-from heatsketch import HeatSketch, load, model_file
+from heatsketch import HeatSketch, load
 from heatsketch.exceptions import (
     FileError,
     FileFormatError,
@@ -19,6 +19,7 @@ from heatsketch.exceptions import (
     OutputExistsError,
     TrainingDataError,
 )
+from heatsketch.persistence import _container as model_file
 
 
 def own_metric(x, y):

@@ -12,14 +12,7 @@ from bad_inputs import CLOUD, fit, refused, transform, warned, works
 from scipy import sparse
 from sklearn.utils._param_validation import InvalidParameterError
 
-from heatsketch import (
-    DiffusionMap,
-    HeatSketch,
-    LocalEngine,
-    gaussian_affinity,
-    graph,
-    neighbor_lists,
-)
+from heatsketch import DiffusionMap, HeatSketch, LocalEngine, gaussian_affinity
 from heatsketch.exceptions import (
     AffinityError,
     DegenerateKernelError,
@@ -32,6 +25,8 @@ from heatsketch.exceptions import (
     UnderflowWarning,
     ZeroDiagonalWarning,
 )
+from heatsketch.graph import _ivf as neighbor_lists
+from heatsketch.graph import _neighbors as graph
 
 # --- parameters: scikit-learn's own words, which state the range --------------------------
 

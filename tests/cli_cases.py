@@ -14,7 +14,7 @@ from registry import circle
 from scipy import sparse
 
 from heatsketch import DiffusionMap, HeatSketch
-from heatsketch.row_names import row_numbers
+from heatsketch._core.row_names import row_numbers
 
 
 class Case(NamedTuple):

@@ -11,10 +11,10 @@ from sklearn.base import clone
 from sklearn.metrics import pairwise_distances
 
 from heatsketch import DiffusionMap, HeatSketch, LocalEngine, NearIsometry
-from heatsketch.distance_tiles import DistanceTiles
 from heatsketch.engines import _local
 from heatsketch.exceptions import DisconnectedGraphWarning
-from heatsketch.graph import METRICS
+from heatsketch.graph._neighbors import METRICS
+from heatsketch.graph._pairwise import DistanceTiles
 
 X = cloud(150)
 NEW = cloud(40, seed=1)

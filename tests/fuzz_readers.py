@@ -188,7 +188,7 @@ def guided(extension, count):
 
     with atheris.instrument_imports(include=["heatsketch"]):
         importlib.import_module("heatsketch.files")
-        importlib.import_module("heatsketch.storage")
+        importlib.import_module("heatsketch.estimators._load")
     from heatsketch.exceptions import HeatSketchError
 
     folder = tempfile.mkdtemp(dir=memory_disk())

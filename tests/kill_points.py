@@ -52,7 +52,7 @@ def write_folder(room, path, data, overwrite):
 def write_model(room, path, data, overwrite):
     import numpy as np
 
-    model_file = importlib.import_module("heatsketch.model_file")
+    model_file = importlib.import_module("heatsketch.persistence._container")
     arrays = {name: np.frombuffer(1000 * data, np.uint8) for name in ("x", "y")}
     model_file.write_model_file(path, {"word": data.decode()}, arrays, overwrite=overwrite)
 
@@ -143,7 +143,7 @@ def by_hooks(kind, overwrite, folder):
 
 def hooks(kind, overwrite, folder):
     room = light_room()
-    importlib.import_module("heatsketch.model_file")  # before the calls are counted
+    importlib.import_module("heatsketch.persistence._container")  # before the calls are counted
     for library in LIBRARIES.get(kind, ()):
         importlib.import_module(library)
     fork_at_every_point(

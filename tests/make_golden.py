@@ -10,7 +10,7 @@ from registry import cloud
 
 from heatsketch import HeatSketch
 from heatsketch.engines import _local
-from heatsketch.model_file import FORMAT_VERSION
+from heatsketch.persistence._container import FORMAT_VERSION
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from heatsketch import gaussian_block, rademacher_block
-from heatsketch.random_block import STREAM_VERSION, Kind, random_words
+from heatsketch.diffusion._random_matrix import STREAM_VERSION, Kind, random_words
 
 SEEDS = (0, 1, 42, 2**32, 2**64 - 1, 2**127 + 12345)
 ROWS = (0, 1, 1000, 2**40, 2**64 - 1)

@@ -8,18 +8,19 @@ import pytest
 from registry import cloud
 from scipy import sparse
 
-from heatsketch import affinity, gaussian_affinity, local_scales, neighbor_graph
-from heatsketch.affinity import (
+from heatsketch import gaussian_affinity, local_scales, neighbor_graph
+from heatsketch._core.row_chunks import multiply_vector
+from heatsketch.compiled.products import CHUNK
+from heatsketch.diffusion import _affinity as affinity
+from heatsketch.diffusion._affinity import (
     LOCAL_NEIGHBOR,
     gaussian_affinity_rows,
     locally_scaled,
     lonely_fraction,
     nearest_squares,
 )
-from heatsketch.compiled.products import CHUNK
-from heatsketch.distance_tiles import DistanceTiles
 from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, MissingValueError
-from heatsketch.row_chunks import multiply_vector
+from heatsketch.graph._pairwise import DistanceTiles
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
@@ -258,7 +259,7 @@ def test_locally_scaled_squares_are_divided_by_both_scales(n_neighbors, dtype):
 @pytest.mark.parametrize("shape", [(5, 25), (25, 5), (2 * CHUNK + 1, 5)])
 def test_few_new_points_to_many_old_ones_or_many_to_few(form, shape, monkeypatch):
     monkeypatch.setattr(affinity, "TILE_ENTRIES", 41)
-    monkeypatch.setattr("heatsketch.row_chunks.FEWEST_CHUNKS", 1)
+    monkeypatch.setattr("heatsketch._core.row_chunks.FEWEST_CHUNKS", 1)
     n_rows, n_columns = shape
     whole = ((cloud(n_rows)[:, np.newaxis] - cloud(n_columns, seed=1)) ** 2).sum(axis=2)
     d2 = form(whole)

@@ -28,14 +28,14 @@ from heatsketch import (
     sketch_all_times,
     symmetric_scaling,
 )
-from heatsketch.all_times import HORIZON, TOLERANCE, resolvent, spectrum
-from heatsketch.confidence import scale_interval
+from heatsketch.diffusion._all_times import HORIZON, TOLERANCE, resolvent, spectrum
+from heatsketch.diffusion._confidence import scale_interval
 from heatsketch.exceptions import (
     DisconnectedGraphWarning,
     HeatSketchError,
     ZeroDiagonalWarning,
 )
-from heatsketch.graph import label_components
+from heatsketch.graph._neighbors import label_components
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 from usefulness_data import GRAPHS
@@ -110,8 +110,8 @@ def test_the_interval_holds_the_spectrum_and_little_more():
 
 
 def test_eigenvalues_outside_the_interval_are_solved_for_all_the_same(monkeypatch):
-    from heatsketch import all_times
-    from heatsketch.chebyshev import Interval
+    from heatsketch.diffusion import _all_times as all_times
+    from heatsketch.diffusion._chebyshev import Interval
 
     A = operator(cloud(200))
     G = A.deflate(gaussian_block(200, 8, seed=0))

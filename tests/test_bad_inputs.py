@@ -106,7 +106,7 @@ IN_BLOCKS = [
 @pytest.fixture(scope="module")
 def client():
     with processes(1, silence_logs=50) as cluster, Client(cluster, set_as_default=False) as joined:
-        joined.run(importlib.import_module, "heatsketch.validation")
+        joined.run(importlib.import_module, "heatsketch.estimators._validation")
         yield joined
 
 

@@ -9,17 +9,18 @@ from registry import SEEDS, circle, cloud
 from scipy import sparse
 from sklearn.datasets import load_digits, make_swiss_roll
 
-from heatsketch import HeatSketch, bandwidth, datasets, estimate_epsilon, neighbor_graph
-from heatsketch.bandwidth import sampled_squares
+from heatsketch import HeatSketch, datasets, estimate_epsilon, neighbor_graph
+from heatsketch.diffusion import _bandwidth as bandwidth
+from heatsketch.diffusion._bandwidth import sampled_squares
 from heatsketch.exceptions import (
     AffinityError,
     DegenerateKernelError,
     HeatSketchError,
     MissingValueError,
 )
-from heatsketch.experiments import CATALOGUE, run_trial
-from heatsketch.experiments.runner import sample
-from heatsketch.graph import METRICS, squared_distances
+from heatsketch.graph._neighbors import METRICS, squared_distances
+from heatsketch.reproduction import CATALOGUE, run_trial
+from heatsketch.reproduction.runner import sample
 
 
 def estimate(X):

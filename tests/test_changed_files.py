@@ -25,7 +25,12 @@ from heatsketch.exceptions import (
     ModelVersionError,
     OutputExistsError,
 )
-from heatsketch.model_file import DIGEST, LARGEST_HEADER, read_model_file, write_model_file
+from heatsketch.persistence._container import (
+    DIGEST,
+    LARGEST_HEADER,
+    read_model_file,
+    write_model_file,
+)
 
 # What make nightly has more of.
 N_FLIPS = int(os.environ.get("HEATSKETCH_BIT_FLIPS", "500"))

@@ -1,7 +1,6 @@
 """Large powers from few products: as accurate as the loop, wherever the spectrum lies."""
 
 import math
-import sys
 from dataclasses import dataclass
 
 import dask.array as da
@@ -21,13 +20,13 @@ from heatsketch import (
     sketch_path,
     symmetric_scaling,
 )
-from heatsketch.chebyshev import Interval, Series, chebyshev_sums, lower_end
+from heatsketch.diffusion import _sketch
+from heatsketch.diffusion._chebyshev import Interval, Series, chebyshev_sums, lower_end
+from heatsketch.diffusion._normalization import SCALINGS
+from heatsketch.diffusion._operator import Scaled
+from heatsketch.diffusion._sketch import _radius, diffuse, power_coefficients
 from heatsketch.exceptions import SpectrumError
-from heatsketch.heat_operator import Scaled
-from heatsketch.normalization import SCALINGS
-from heatsketch.sketch import _radius, diffuse, power_coefficients
 
-ROOM = sys.modules["heatsketch.sketch"]  # whose name is also that of a function
 COLUMNS = 8
 # Points, epsilon, neighbours. One step of heat hardly moves on the slow ones (the blobs are even
 # two pieces, between which it never flows); on the fast ones lambda_1**1024 is below 1e-8.
@@ -258,7 +257,7 @@ def test_an_operator_of_one_point_or_of_two_has_a_lower_end():
 def test_an_eigenvalue_that_hid_from_the_lower_end_does_no_harm(monkeypatch, name, hidden, seed):
     A = Counting(operator(name))
     assert lower_end(A) < -0.15
-    monkeypatch.setattr(ROOM, "lower_end", lambda A: hidden)
+    monkeypatch.setattr(_sketch, "lower_end", lambda A: hidden)
     wanted = dense_loop(A.A, block(A, seed), 1024)
     assert relative_error(diffuse(A, block(A, seed), power=1024), wanted) <= tolerance("float64")
     honest = Counting(A.A)
@@ -266,7 +265,7 @@ def test_an_eigenvalue_that_hid_from_the_lower_end_does_no_harm(monkeypatch, nam
     diffuse(honest, block(A, seed), power=1024)
     # At worst one sum in vain, and one on all of [-1, 1], which is sqrt(2) times as long.
     assert A.count <= 2.5 * honest.count
-    monkeypatch.setattr(ROOM, "lower_end", lambda A: hidden)
+    monkeypatch.setattr(_sketch, "lower_end", lambda A: hidden)
     time = sketch_heat(A, block(A, seed), time=50) * np.sqrt(COLUMNS)
     wanted = by_eigenvalues(A.A, block(A, seed), lambda x: np.exp(-50 * (1 - x)))
     assert relative_error(time, wanted) <= tolerance("float64")

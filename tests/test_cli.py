@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 
 import heatsketch
 from heatsketch import HeatSketch
+from heatsketch._core.row_names import row_number, row_numbers
 from heatsketch.cli import app
 from heatsketch.cli._exit_codes import EXIT_CODES, in_options
 from heatsketch.files import open_table
-from heatsketch.model_file import read_model_file, write_model_file
-from heatsketch.row_names import row_number, row_numbers
+from heatsketch.persistence._container import read_model_file, write_model_file
 
 
 @pytest.fixture(scope="session")
@@ -27,8 +27,8 @@ def made_once(tmp_path_factory):
     shelf(folder)
     about, arrays = read_model_file(folder / "m.heatsketch")
     with pytest.MonkeyPatch.context() as later:
-        later.setattr("heatsketch.model_file.FORMAT_VERSION", 99)
-        later.setattr("heatsketch.model_file.OLDEST_READER", 99)
+        later.setattr("heatsketch.persistence._container.FORMAT_VERSION", 99)
+        later.setattr("heatsketch.persistence._container.OLDEST_READER", 99)
         write_model_file(folder / "newer.heatsketch", about, arrays, overwrite=False)
     about["class"] = "\x1b[2J\r\x9bHeatSketch"  # clears a terminal
     write_model_file(folder / "loud.heatsketch", about, arrays, overwrite=False)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from heatsketch.cluster_cost import (
+from heatsketch.cli._cluster_cost import (
     STAGES,
     Calibration,
     Job,
@@ -14,7 +14,7 @@ from heatsketch.cluster_cost import (
     halo_law,
     halo_rows,
 )
-from heatsketch.graph import find_neighbors
+from heatsketch.graph._neighbors import find_neighbors
 
 EACH = dict.fromkeys(STAGES, 1e-6)
 KNOWN = Calibration(EACH, EACH, n_threads=2, halo=(4.0, 0.75), neighbor_blocks=8.0)
@@ -24,7 +24,7 @@ BILLION = Job(10**9, 128, n_workers=64, n_threads=8)
 @pytest.mark.parametrize("n_workers", [2, 64, 640])
 def test_time_is_shared_by_workers_and_points_pay_for_themselves(monkeypatch, n_workers):
     free = Job(10**8, 16, n_workers=n_workers, network=float("inf"))
-    monkeypatch.setattr("heatsketch.cluster_cost.TASK", 0.0)
+    monkeypatch.setattr("heatsketch.cli._cluster_cost.TASK", 0.0)
     each = KNOWN._replace(fixed=dict.fromkeys(STAGES, 0.0))
     wanted = len(STAGES) * 1e-6 * 10**8 * 2 / n_workers
     assert forecast(free, each).seconds == pytest.approx(wanted)

@@ -27,11 +27,11 @@ from heatsketch import (
 )
 from heatsketch.cli._distances import distances as cli_distances
 from heatsketch.cli._drift import drift as cli_drift
-from heatsketch.confidence import DistanceEstimate, order_confidence, scale_interval
-from heatsketch.distances import DiffusionNeighbors
-from heatsketch.drift import Drift
+from heatsketch.diffusion._confidence import DistanceEstimate, order_confidence, scale_interval
+from heatsketch.diffusion._distances import DiffusionNeighbors
+from heatsketch.diffusion._drift import Drift
+from heatsketch.diffusion._sketch import diffuse
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.sketch import diffuse
 
 BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
 # Near, far, and two outliers that keep their heat for themselves.

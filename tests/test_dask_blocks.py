@@ -21,10 +21,10 @@ from heatsketch import (
     sketch_path,
     symmetric_scaling,
 )
+from heatsketch.diffusion._operator import heat_rows
 from heatsketch.engines._dask import _graph
 from heatsketch.engines._dask._lists import BlockLists
 from heatsketch.engines._dask._storage import Storage, read_block, write_block
-from heatsketch.heat_operator import heat_rows
 
 SCALINGS = {
     "symmetric": symmetric_scaling,

@@ -19,7 +19,10 @@ from distributed import Client, LocalCluster
 from registry import cloud
 from scipy import sparse
 
-from heatsketch import DaskEngine, HeatSketch, all_times, with_self_loops
+from heatsketch import DaskEngine, HeatSketch, with_self_loops
+from heatsketch._core.partitioned import PIECE, ROW_BYTES
+from heatsketch._core.progress import listening
+from heatsketch.diffusion import _all_times as all_times
 from heatsketch.engines._dask._cluster import within_threads
 from heatsketch.engines._dask._connection import connected, processes
 from heatsketch.exceptions import (
@@ -30,8 +33,6 @@ from heatsketch.exceptions import (
     NotStorableError,
 )
 from heatsketch.files import Block, table_writer
-from heatsketch.progress import listening
-from heatsketch.row_blocks import PIECE, ROW_BYTES
 
 # dask's own threads may warn while a cluster that was shot at shuts down.
 pytestmark = pytest.mark.filterwarnings("default:::distributed", "default:::asyncio")
@@ -128,7 +129,7 @@ def test_blocks_are_smaller_where_points_have_many_features(client, tmp_path, mo
     workers = client.scheduler_info()["workers"].values()
     room = 2 * PIECE * ROW_BYTES  # for two pieces of the rows of a graph
     share = room / min(worker["memory_limit"] for worker in workers)
-    monkeypatch.setattr("heatsketch.row_blocks.SHARE", share)
+    monkeypatch.setattr("heatsketch._core.partitioned.SHARE", share)
     X = manifold(4 * PIECE) @ np.random.default_rng(0).standard_normal((5, 200), np.float32)
     ids, options = np.arange(len(X))[::-1], {"power": 2, "n_neighbors": 10}
     model = HeatSketch(4, **options, engine=DaskEngine(client, storage=tmp_path)).fit(
@@ -238,7 +239,8 @@ RESUMED = """
 import sys
 import numpy as np
 from scipy import sparse
-from heatsketch import DaskEngine, HeatSketch, all_times, with_self_loops
+from heatsketch import DaskEngine, HeatSketch, with_self_loops
+from heatsketch.diffusion import _all_times as all_times
 from distributed import Client, LocalCluster
 
 if __name__ == "__main__":

@@ -8,15 +8,15 @@ from registry import SEEDS, circle, cloud, two_blobs
 from scipy import sparse
 
 from heatsketch import HeatSketch, gaussian_affinity, neighbor_graph
-from heatsketch.distance_tiles import DistanceTiles
-from heatsketch.graph import METRICS, label_components
+from heatsketch.graph._neighbors import METRICS, label_components
+from heatsketch.graph._pairwise import DistanceTiles
 from heatsketch.testing import check_affinity, check_extension, tolerance
 
 
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch):
     monkeypatch.setattr("heatsketch.engines._local.all_pairs_bytes", lambda *_: np.inf)
-    monkeypatch.setattr("heatsketch.distance_tiles.TILE_ENTRIES", 700)
+    monkeypatch.setattr("heatsketch.graph._pairwise.TILE_ENTRIES", 700)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -66,7 +66,7 @@ def test_pieces_are_counted_without_the_matrix():
 
 
 def test_no_quadratic_memory(monkeypatch):
-    monkeypatch.setattr("heatsketch.distance_tiles.TILE_ENTRIES", 50_000)
+    monkeypatch.setattr("heatsketch.graph._pairwise.TILE_ENTRIES", 50_000)
     X = circle(3000)
     model = HeatSketch(4, n_neighbors=None, epsilon=0.1)
     tracemalloc.start()

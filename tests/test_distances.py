@@ -13,7 +13,7 @@ from heatsketch import (
     heat_operator,
     symmetric_scaling,
 )
-from heatsketch.confidence import distance_estimate, order_confidence
+from heatsketch.diffusion._confidence import distance_estimate, order_confidence
 from heatsketch.exceptions import HeatSketchError
 
 PAIRS = np.array([[0, 1], [8, 3], [3, 3], [1, 0]])

@@ -1,6 +1,5 @@
 """Laws of drift: the erratum's variance, alarms at their rate, rows known by their ids."""
 
-import sys
 import warnings
 
 import numpy as np
@@ -18,14 +17,15 @@ from heatsketch import (
     sketch,
     symmetric_scaling,
 )
-from heatsketch.drift import drift
+from heatsketch.diffusion import _drift
+from heatsketch.diffusion._drift import drift
+from heatsketch.diffusion._sketch import diffuse
 from heatsketch.exceptions import (
     DisconnectedGraphWarning,
     DtypeError,
     HeatSketchError,
     MissingValueError,
 )
-from heatsketch.sketch import diffuse
 from heatsketch.testing import tolerance
 
 BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
@@ -204,7 +204,7 @@ def test_a_row_that_moves_among_many_is_found(monkeypatch):
     model = HeatSketch(power=2)
     Y, Z = model.fit_transform(before), model.fit_transform(after)
     whole = drift(Y, Z)
-    monkeypatch.setattr(sys.modules["heatsketch.drift"], "MOST_REFERENCES", 100)
+    monkeypatch.setattr(_drift, "MOST_REFERENCES", 100)
     found = drift(Y, Z)
     assert {5, 77} <= set(whole.ids[whole.moved]) & set(found.ids[found.moved])
     assert found.moved.sum() <= 6

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from heatsketch import __version__, gaussian_block, rademacher_block
 from heatsketch.cli import app
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.experiments import (
+from heatsketch.reproduction import (
     CATALOGUE,
     CLAIMS,
     ISOMETRIES,
@@ -27,7 +27,7 @@ from heatsketch.experiments import (
     Run,
     run_experiments,
 )
-from heatsketch.experiments.claims import (
+from heatsketch.reproduction.claims import (
     Claim,
     ahead,
     alike,
@@ -38,8 +38,8 @@ from heatsketch.experiments.claims import (
     torus_separation,
     wider,
 )
-from heatsketch.experiments.figures import STYLES, draw_curves
-from heatsketch.experiments.runner import Results, Trial, run_trial, sample
+from heatsketch.reproduction.figures import STYLES, draw_curves
+from heatsketch.reproduction.runner import Results, Trial, run_trial, sample
 
 REPRODUCE = [sys.executable, "-m", "heatsketch", "reproduce"]
 
@@ -237,7 +237,7 @@ def test_an_interruption_is_no_error_of_the_program(monkeypatch, tmp_path):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("heatsketch.experiments.run_experiments", interrupted)
+    monkeypatch.setattr("heatsketch.reproduction.run_experiments", interrupted)
     result = CliRunner().invoke(app, ["reproduce", "outliers", "--out", str(tmp_path)])
     assert result.exit_code == 130
     assert "goes on from here" in result.output

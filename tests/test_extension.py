@@ -201,7 +201,7 @@ def test_batches_do_not_matter(monkeypatch):
     X, new = cloud(60), cloud(50, seed=3)
     model = HeatSketch(4, n_neighbors=7).fit(X)
     whole = model.transform(new)
-    monkeypatch.setattr("heatsketch.heat_embedding.TRANSFORM_ENTRIES", 60 * 7)
+    monkeypatch.setattr("heatsketch.estimators._base.TRANSFORM_ENTRIES", 60 * 7)
     np.testing.assert_array_equal(model.transform(new), whole)
 
 

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.neighbors import KNeighborsTransformer
 
 from heatsketch import DiffusionMap, HeatSketch, LocalEngine, load, plot
-from heatsketch.near_isometry import NearIsometry
+from heatsketch.estimators.near_isometry import NearIsometry
 from heatsketch.report import write_report
 
 X, NEW = cloud(60), cloud(5, seed=1)

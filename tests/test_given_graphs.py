@@ -16,7 +16,7 @@ from heatsketch import (
     symmetric_scaling,
 )
 from heatsketch.exceptions import AffinityError, HeatSketchError, MissingValueError
-from heatsketch.graph import label_components
+from heatsketch.graph._neighbors import label_components
 
 TRANSFORMERS = {
     "scikit-learn": KNeighborsTransformer(n_neighbors=9, mode="distance"),

@@ -21,14 +21,20 @@ from heatsketch import (
     estimate_epsilon,
     gaussian_affinity,
     load,
-    metrics,
     neighbor_graph,
 )
+from heatsketch._core.checks import plain_floats
 from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, MissingValueError
-from heatsketch.graph import METRICS, _stack, find_neighbors, label_components, squared_distances
-from heatsketch.metrics import ALIASES
-from heatsketch.neighbor_lists import index_dtype
-from heatsketch.plain_numbers import plain_floats
+from heatsketch.graph import _metrics as metrics
+from heatsketch.graph._ivf import index_dtype
+from heatsketch.graph._metrics import ALIASES
+from heatsketch.graph._neighbors import (
+    METRICS,
+    _stack,
+    find_neighbors,
+    label_components,
+    squared_distances,
+)
 from heatsketch.testing import check_engine
 
 
@@ -77,7 +83,7 @@ def test_a_point_with_many_duplicates_keeps_them_all():
 def test_tiles_do_not_matter(monkeypatch):
     X = cloud(100)
     whole, cut = neighbor_graph(X), neighbor_graph(X, n_neighbors=5)
-    monkeypatch.setattr("heatsketch.graph.TILE_ENTRIES", 700)
+    monkeypatch.setattr("heatsketch.graph._neighbors.TILE_ENTRIES", 700)
     np.testing.assert_array_equal(neighbor_graph(X), whole)
     tiled = neighbor_graph(X, n_neighbors=5)
     for name in ("data", "indices", "indptr"):
@@ -169,7 +175,7 @@ def test_all_at_one_distance_have_no_more_neighbors_than_asked_for(form):
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_sparse_points_are_made_ready_once_for_all_tiles(monkeypatch, metric):
     """Once as points, and once as rows that look for neighbours."""
-    monkeypatch.setattr("heatsketch.graph.TILE_ENTRIES", 1000)
+    monkeypatch.setattr("heatsketch.graph._neighbors.TILE_ENTRIES", 1000)
     n_rows, normed = [], metrics._squared_norms
     monkeypatch.setattr(
         metrics, "_squared_norms", lambda X: n_rows.append(len(X.indptr) - 1) or normed(X)
@@ -191,7 +197,7 @@ def test_options_that_mean_nothing_are_refused(options):
 
 
 def test_a_graph_of_neighbors_takes_no_quadratic_memory(monkeypatch):
-    monkeypatch.setattr("heatsketch.graph.TILE_ENTRIES", 100_000)
+    monkeypatch.setattr("heatsketch.graph._neighbors.TILE_ENTRIES", 100_000)
     X = cloud(3000)
     tracemalloc.start()
     neighbor_graph(X, n_neighbors=5)
@@ -392,7 +398,7 @@ def test_neighbors_are_counted_in_whole_numbers(metric):
 
 
 def test_asymmetry_is_looked_for_in_strips(monkeypatch):
-    monkeypatch.setattr("heatsketch.plain_numbers._STRIP_ENTRIES", 50)
+    monkeypatch.setattr("heatsketch._core.checks._STRIP_ENTRIES", 50)
     distances = np.sqrt(neighbor_graph(cloud(20)))
     neighbor_graph(distances, metric="precomputed")
     distances[19, 7] += 0.25

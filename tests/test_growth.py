@@ -19,8 +19,8 @@ from heatsketch import (
     sketch,
     sketch_all_times,
 )
-from heatsketch.all_times import HORIZON
-from heatsketch.chebyshev import tolerance_of
+from heatsketch.diffusion._all_times import HORIZON
+from heatsketch.diffusion._chebyshev import tolerance_of
 from heatsketch.exceptions import HeatSketchError
 
 MODELS = {

@@ -1,7 +1,5 @@
 """Steps and products: the same bits from scipy, from numpy's formula, and from all cores."""
 
-import sys
-
 import numpy as np
 import pytest
 from registry import SEEDS, affinity, circle, cloud
@@ -15,14 +13,14 @@ from heatsketch import (
     sketch,
     symmetric_scaling,
 )
+from heatsketch._core.parallel import at_most
 from heatsketch.compiled.products import CHUNK
+from heatsketch.diffusion import _operator
+from heatsketch.diffusion._normalization import SCALINGS
+from heatsketch.diffusion._operator import Scaled, heat_rows, stationary_ratio
+from heatsketch.diffusion._sketch import diffuse
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.heat_operator import Scaled, heat_rows, stationary_ratio
-from heatsketch.normalization import SCALINGS
-from heatsketch.sketch import diffuse
-from heatsketch.threads import at_most
 
-ROOM = sys.modules["heatsketch.heat_operator"]  # whose name is also that of a function
 N = 2 * CHUNK + 333
 RECURRENCES = {"plain": (1.0, 0.0, 0.0), "first": (1.7, -0.4, 0.0), "later": (2.9, -0.8, 1.0)}
 
@@ -208,8 +206,8 @@ def test_neither_cores_nor_cuts_change_a_bit(monkeypatch, cores, pieces, dtype):
     G = gaussian_block(n, 33, seed=0, dtype=dtype)
     A.matrix.data /= 10  # so that powers stay finite
     wanted = A @ G, A.stationary_coefficients(G), diffuse(A, G, power=3), A.deflate(G)
-    monkeypatch.setattr("heatsketch.row_chunks.PIECES", pieces)
-    monkeypatch.setattr("heatsketch.row_chunks.FEWEST_CHUNKS", 1)
+    monkeypatch.setattr("heatsketch._core.row_chunks.PIECES", pieces)
+    monkeypatch.setattr("heatsketch._core.row_chunks.FEWEST_CHUNKS", 1)
     with at_most(cores):
         found = A @ G, A.stationary_coefficients(G), diffuse(A, G, power=3), A.deflate(G)
     for one, other in zip(found, wanted, strict=True):
@@ -251,7 +249,7 @@ def test_the_layout_of_the_block_changes_no_bit(power, cut):
 
 def test_working_memory_starts_with_a_cache_line():
     for rows in range(1, 9):
-        block = ROOM._aligned((rows, 3), np.dtype(np.float32))
+        block = _operator._aligned((rows, 3), np.dtype(np.float32))
         assert block.ctypes.data % 64 == 0
         assert block.shape == (rows, 3)
 

@@ -1,17 +1,15 @@
 """The heat trace is that of dense linear algebra, and the power that is read from it the first."""
 
-import importlib
-
 import numpy as np
 import pytest
 from registry import SEEDS, affinity, circle, cloud
 from sklearn.datasets import load_digits
 
 from heatsketch import HeatSketch, gaussian_block, heat_operator, heat_trace, rademacher_block
-from heatsketch.all_times import resolvent
-from heatsketch.estimators import DIRECTIONS_PER_COMPONENT, FALL
-from heatsketch.heat_trace import diffuse_until
-from heatsketch.normalization import SCALINGS
+from heatsketch.diffusion._all_times import resolvent
+from heatsketch.diffusion._heat_trace import diffuse_until
+from heatsketch.diffusion._normalization import SCALINGS
+from heatsketch.estimators.heat_sketch import DIRECTIONS_PER_COMPONENT, FALL
 
 
 def operator(n_neighbors, normalization="symmetric"):
@@ -24,7 +22,8 @@ def operator(n_neighbors, normalization="symmetric"):
 @pytest.mark.parametrize("normalization", SCALINGS)
 @pytest.mark.parametrize("n_neighbors", [None, 9])
 def test_the_trace_is_that_of_the_matrix(n_neighbors, normalization, block, seed, monkeypatch):
-    module = importlib.import_module("heatsketch.heat_trace")  # whose name a function shares
+    from heatsketch.diffusion import _heat_trace as module
+
     monkeypatch.setattr(module, "GRAM_COLUMNS", 2000)
     A = operator(n_neighbors, normalization)
     matrix = A.deflate(A @ np.eye(80))

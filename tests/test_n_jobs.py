@@ -17,8 +17,8 @@ from sklearn.preprocessing import FunctionTransformer
 from threadpoolctl import threadpool_limits
 
 from heatsketch import DiffusionMap, HeatSketch, load
-from heatsketch.near_isometry import NearIsometry
-from heatsketch.threads import at_most, in_threads, n_threads
+from heatsketch._core.parallel import at_most, in_threads, n_threads
+from heatsketch.estimators.near_isometry import NearIsometry
 
 CORES = joblib.cpu_count()
 X = cloud(3000, 5)

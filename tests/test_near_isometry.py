@@ -9,22 +9,22 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_scikit_learn_contract import NOT_GENERATED
 
 from heatsketch import HeatSketch, bilipschitz_constant, datasets
-from heatsketch.adapted_block import adapted_block
 from heatsketch.compiled import pairs as loops
-from heatsketch.distances import exact_diffusion_distances
-from heatsketch.exceptions import DtypeError, HeatSketchError
-from heatsketch.experiments import CATALOGUE, METHODS
-from heatsketch.experiments.runner import sample
-from heatsketch.graph import squared_distances
-from heatsketch.hard_pairs import Pairs, PairSearch, hardest, joined, scan_pairs
-from heatsketch.least_distortion import (
+from heatsketch.diffusion._adapted_matrix import adapted_block
+from heatsketch.diffusion._distances import exact_diffusion_distances
+from heatsketch.diffusion._distortion import (
     _smooth_distortion,
     certified_distortion,
     least_distortion_map,
 )
-from heatsketch.near_isometry import NearIsometry
-from heatsketch.random_block import gaussian_block
-from heatsketch.sketch import sketch
+from heatsketch.diffusion._pair_search import Pairs, PairSearch, hardest, joined, scan_pairs
+from heatsketch.diffusion._random_matrix import gaussian_block
+from heatsketch.diffusion._sketch import sketch
+from heatsketch.estimators.near_isometry import NearIsometry
+from heatsketch.exceptions import DtypeError, HeatSketchError
+from heatsketch.graph._neighbors import squared_distances
+from heatsketch.reproduction import CATALOGUE, METHODS
+from heatsketch.reproduction.runner import sample
 
 
 def log_distortion(Y, Z):
@@ -42,7 +42,7 @@ def helix(n, seed=0):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_scan_finds_the_extremes(seed, monkeypatch):
-    monkeypatch.setattr("heatsketch.hard_pairs.TILE_ENTRIES", 1000)
+    monkeypatch.setattr("heatsketch.diffusion._pair_search.TILE_ENTRIES", 1000)
     Z = cloud(100, 6, seed)
     found = scan_pairs(Z[:, :2].copy(), Z, n_each=3)
     assert found.exact and found.n_pairs == 100 * 99 // 2
@@ -84,7 +84,7 @@ def test_what_is_certified_has_all_pairs_of_different_points(seed, dtype):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_search_finds_nearly_the_worst_pair(seed, monkeypatch):
-    monkeypatch.setattr("heatsketch.hard_pairs.SAMPLE", 500)
+    monkeypatch.setattr("heatsketch.diffusion._pair_search.SAMPLE", 500)
     Z = helix(4000, seed)
     Y = Z @ np.random.default_rng(seed).normal(size=(8, 3))
     exact = scan_pairs(Y, Z)
@@ -163,9 +163,9 @@ def test_the_same_seed_gives_the_same_map():
 @pytest.mark.parametrize("scanned", [0, 10_000])
 def test_many_points_are_searched_and_still_controlled(scanned, monkeypatch):
     """What happens beyond 8000 and beyond 50,000 points, on fewer."""
-    monkeypatch.setattr("heatsketch.least_distortion.SCANNED_EACH_ROUND", 1000)
-    monkeypatch.setattr("heatsketch.least_distortion.MOST_SCANNED", scanned)
-    monkeypatch.setattr("heatsketch.hard_pairs.SAMPLE", 500)
+    monkeypatch.setattr("heatsketch.diffusion._distortion.SCANNED_EACH_ROUND", 1000)
+    monkeypatch.setattr("heatsketch.diffusion._distortion.MOST_SCANNED", scanned)
+    monkeypatch.setattr("heatsketch.diffusion._pair_search.SAMPLE", 500)
     Z = helix(3000)
     found = least_distortion_map(Z, 4)
     assert found.exact == bool(scanned)
@@ -350,7 +350,7 @@ def least_seed(model, X):
         return least_distortion_map(*args, seed=seed)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("heatsketch.near_isometry.least_distortion_map", spy)
+        patch.setattr("heatsketch.estimators.near_isometry.least_distortion_map", spy)
         model.fit(X)
     return seeds[0]
 

@@ -7,13 +7,13 @@ import pytest
 from registry import SEEDS, circle, cloud
 
 from heatsketch import HeatSketch, LocalEngine, neighbor_graph
-from heatsketch.engines._probes import FEWEST, MOST, choose_probes
+from heatsketch._core.parallel import at_most
+from heatsketch.engines._recall import FEWEST, MOST, choose_probes
 from heatsketch.exceptions import (
     DegenerateKernelError,
     HeatSketchError,
 )
-from heatsketch.graph import find_neighbors, squared_distances
-from heatsketch.neighbor_lists import (
+from heatsketch.graph._ivf import (
     Found,
     Level,
     ListTree,
@@ -27,10 +27,10 @@ from heatsketch.neighbor_lists import (
     search_within,
     sort_rows,
 )
+from heatsketch.graph._neighbors import find_neighbors, squared_distances
 from heatsketch.testing import check_extension
-from heatsketch.threads import at_most
 
-ROOM = "heatsketch.neighbor_lists"
+ROOM = "heatsketch.graph._ivf"
 
 
 def swarm(n=3000, dimension=6, seed=0, dtype=np.float64):

@@ -9,7 +9,7 @@ import pytest
 from registry import cloud
 
 from heatsketch import HeatSketch, plot
-from heatsketch.confidence import distance_estimate
+from heatsketch.diffusion._confidence import distance_estimate
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.plot._curves import _exact
 

@@ -11,9 +11,9 @@ import pytest
 from registry import circle
 
 from heatsketch import DiffusionMap, HeatSketch
-from heatsketch.near_isometry import NearIsometry
-from heatsketch.progress import listening, on_terminal, steps
-from heatsketch.threads import at_most, in_threads
+from heatsketch._core.parallel import at_most, in_threads
+from heatsketch._core.progress import listening, on_terminal, steps
+from heatsketch.estimators.near_isometry import NearIsometry
 
 
 class Terminal(io.StringIO):
@@ -40,8 +40,8 @@ def test_a_terminal_is_told_after_a_while(monkeypatch):
     with listening(on_terminal(terminal)):
         in_threads(abs, range(5), name="work")
     assert terminal.getvalue() == ""
-    monkeypatch.setattr("heatsketch.progress.PATIENCE", 0.0)
-    monkeypatch.setattr("heatsketch.progress.EVERY", 0.0)
+    monkeypatch.setattr("heatsketch._core.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("heatsketch._core.progress.EVERY", 0.0)
     with listening(on_terminal(terminal)):
         in_threads(abs, range(4), name="work")
     lines = terminal.getvalue().split("\r")
@@ -50,7 +50,7 @@ def test_a_terminal_is_told_after_a_while(monkeypatch):
 
 
 def test_what_is_no_terminal_is_told_nothing(monkeypatch):
-    monkeypatch.setattr("heatsketch.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("heatsketch._core.progress.PATIENCE", 0.0)
     stream = io.StringIO()
     with listening(on_terminal(stream)):
         in_threads(abs, range(4), name="work")
@@ -76,8 +76,8 @@ WRITES = {
 def test_a_fit_tells_how_far_it_is_where_it_is_asked_to(model, stream, verbose, monkeypatch):
     errors = STREAMS[stream]()
     monkeypatch.setattr("sys.stderr", errors)
-    monkeypatch.setattr("heatsketch.progress.PATIENCE", 0.0)
-    monkeypatch.setattr("heatsketch.progress.EVERY", 0.0)
+    monkeypatch.setattr("heatsketch._core.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("heatsketch._core.progress.EVERY", 0.0)
     model(2, verbose=verbose).fit(circle(100))
     said = errors.getvalue()
     assert bool(said) == WRITES[stream, verbose]

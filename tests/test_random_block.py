@@ -13,9 +13,9 @@ from registry import SEEDS
 from scipy import stats
 
 from heatsketch import HeatSketch, estimate_epsilon, gaussian_block, rademacher_block
-from heatsketch.bandwidth import sampled_squares
+from heatsketch.diffusion._bandwidth import sampled_squares
+from heatsketch.diffusion._random_matrix import STREAM_VERSION, Kind, gaussians_apart, random_words
 from heatsketch.exceptions import DtypeError, HeatSketchError
-from heatsketch.random_block import STREAM_VERSION, Kind, gaussians_apart, random_words
 
 VECTORS = json.loads(Path(__file__).with_name("stream_vectors.json").read_text())
 BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}

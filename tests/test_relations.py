@@ -18,8 +18,8 @@ from heatsketch import (
     heat_operator,
     sketch,
 )
-from heatsketch.normalization import SCALINGS
-from heatsketch.sketch import diffuse
+from heatsketch.diffusion._normalization import SCALINGS
+from heatsketch.diffusion._sketch import diffuse
 from heatsketch.testing import tolerance
 
 N, EPSILON, COLUMNS = 40, 1.5, 6

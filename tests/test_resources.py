@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from heatsketch import HeatSketch, estimate_memory
-from heatsketch.exceptions import HeatSketchError
-from heatsketch.memory import (
+from heatsketch._core.memory import (
     all_pairs_bytes,
     control_group_limits,
     neighbors_bytes,
     physical_memory,
     tiles_bytes,
 )
+from heatsketch.exceptions import HeatSketchError
 
 # A process of its own, since memory that was once taken is not all given back.
 MEASURE = textwrap.dedent("""
@@ -155,7 +155,7 @@ def test_a_fit_takes_the_smallest_integers():
 
 
 def test_the_peak_is_that_of_this_process_not_of_who_started_it():
-    code = "from heatsketch.memory import peak_memory; print(peak_memory())"
+    code = "from heatsketch._core.memory import peak_memory; print(peak_memory())"
     room = np.ones(2**27)  # a gigabyte, of which the child has nothing
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert 2**20 < int(found.stdout) < room.nbytes / 2
@@ -186,7 +186,7 @@ def test_the_limit_of_a_control_group_is_the_memory_there_is(name, tmp_path, mon
         file.write_text(text)
     found = control_group_limits(tmp_path)
     assert min(found) == limit
-    monkeypatch.setattr("heatsketch.memory.control_group_limits", lambda: found)
+    monkeypatch.setattr("heatsketch._core.memory.control_group_limits", lambda: found)
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     assert physical_memory() == min(limit, machine)
 

@@ -13,8 +13,8 @@ import time
 import numpy as np
 import pytest
 
+from heatsketch._core.parallel import at_most, in_threads
 from heatsketch.testing import tolerance
-from heatsketch.threads import at_most, in_threads
 
 # A graph of neighbours: products of dense matrices are BLAS's own, which promises nothing.
 PROGRAM = """

@@ -16,8 +16,8 @@ from sklearn.metrics import roc_auc_score
 import heatsketch
 import heatsketch.scanpy as hs
 from heatsketch import HeatSketch
+from heatsketch._core.row_names import row_numbers
 from heatsketch.exceptions import HeatSketchError, HeatSketchWarning
-from heatsketch.row_names import row_numbers
 
 anndata = pytest.importorskip("anndata")
 sc = pytest.importorskip("scanpy")

@@ -19,9 +19,9 @@ from heatsketch import (
     neighbor_graph,
     sketch,
 )
-from heatsketch.graph import find_neighbors
-from heatsketch.normalization import SCALINGS
-from heatsketch.shared_rows import SharedRows, copies_of_points, find_with_shared_rows
+from heatsketch.diffusion._duplicates import SharedRows, copies_of_points, find_with_shared_rows
+from heatsketch.diffusion._normalization import SCALINGS
+from heatsketch.graph._neighbors import find_neighbors
 from heatsketch.testing import check_extension, check_heat_operator
 
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.exceptions.HeatSketchWarning")
@@ -182,7 +182,7 @@ def test_rows_permuted_with_their_ids_permute_the_embedding(seed, monkeypatch):
 def test_threads_change_no_bit(monkeypatch, n_threads):
     X = whole_numbers(30_000, most=200)
     wanted = HeatSketch(8, n_neighbors=7, power=3).fit(X)
-    monkeypatch.setattr("heatsketch.threads.cpu_count", lambda: n_threads)
+    monkeypatch.setattr("heatsketch._core.parallel.cpu_count", lambda: n_threads)
     found = HeatSketch(8, n_neighbors=7, power=3).fit(X)
     np.testing.assert_array_equal(found.embedding_, wanted.embedding_)
     np.testing.assert_array_equal(found.transform(X[::50]), wanted.embedding_[::50])

@@ -24,9 +24,9 @@ from heatsketch import (
     sketch_path,
     symmetric_scaling,
 )
+from heatsketch.diffusion._normalization import SCALINGS
+from heatsketch.diffusion._sketch import diffuse
 from heatsketch.exceptions import HeatSketchError, SpectrumError
-from heatsketch.normalization import SCALINGS
-from heatsketch.sketch import diffuse
 
 BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
 
@@ -213,7 +213,7 @@ def test_rows_are_sorted_by_ids_of_any_kind():
 
 
 def test_the_choice_of_epsilon_goes_by_the_ids_of_the_rows(monkeypatch):
-    monkeypatch.setattr("heatsketch.bandwidth.EPSILON_ENTRIES", 40 * 200)
+    monkeypatch.setattr("heatsketch.diffusion._bandwidth.EPSILON_ENTRIES", 40 * 200)
     X = cloud(200) * (1 + (np.arange(200) % 5 == 0))[:, np.newaxis]
     order = np.random.default_rng(0).permutation(200)
     first = HeatSketch(4, epsilon="auto").fit(X)

@@ -17,9 +17,9 @@ from heatsketch import (
     sketch,
     symmetric_scaling,
 )
+from heatsketch.diffusion._normalization import SCALINGS
+from heatsketch.diffusion._spectral import leading_eigenpairs
 from heatsketch.exceptions import HeatSketchError, SpectrumError
-from heatsketch.normalization import SCALINGS
-from heatsketch.spectral import leading_eigenpairs
 
 
 def operator(X, normalization, n_neighbors=None):
@@ -106,7 +106,7 @@ def test_more_eigenvectors_than_points_are_refused():
 
 
 def test_a_search_that_ends_without_says_so(monkeypatch):
-    monkeypatch.setattr("heatsketch.spectral.MOST_ROUNDS", 1)
+    monkeypatch.setattr("heatsketch.diffusion._spectral.MOST_ROUNDS", 1)
     A = operator(cloud(700, 2), "symmetric", 15)
     with pytest.raises(SpectrumError, match=r"n_components=6 eigenvectors were not found"):
         leading_eigenpairs(A, 6)

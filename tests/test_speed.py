@@ -11,8 +11,8 @@ import pytest
 from registry import circle, cloud
 
 from heatsketch import HeatSketch, LocalEngine, gaussian_block, neighbor_graph, sketch
-from heatsketch.graph import find_neighbors
-from heatsketch.sketch import diffuse
+from heatsketch.diffusion._sketch import diffuse
+from heatsketch.graph._neighbors import find_neighbors
 
 pytestmark = pytest.mark.untraced
 

@@ -15,9 +15,9 @@ from sklearn.exceptions import NotFittedError
 
 import heatsketch
 from heatsketch import DiffusionMap, HeatSketch, LocalEngine, NearIsometry, load, model_info
+from heatsketch.diffusion._random_matrix import STREAM_VERSION
 from heatsketch.exceptions import NotStorableError, TrainingDataError
-from heatsketch.model_file import FORMAT_VERSION, read_model_file, write_model_file
-from heatsketch.random_block import STREAM_VERSION
+from heatsketch.persistence._container import FORMAT_VERSION, read_model_file, write_model_file
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -189,7 +189,7 @@ def test_what_an_engine_keeps_elsewhere_is_refused(tmp_path):
     with pytest.raises(NotStorableError, match="before_last_ is a memoryview"):
         model.save(tmp_path / "a")
     model = HeatSketch(2, n_neighbors=5).fit(X[:30])
-    model.neighbors_ = heatsketch.graph.Neighbors(None, model.order_, "euclidean")
+    model.neighbors_ = heatsketch.graph._neighbors.Neighbors(None, model.order_, "euclidean")
     with pytest.raises(NotStorableError, match=r"neighbors_.points is a NoneType"):
         model.save(tmp_path / "a")
     model = HeatSketch(2, n_neighbors=5).fit(X[:30])
@@ -262,7 +262,7 @@ def test_old_files_load_for_ever(path):
 
 def test_there_is_a_golden_file_of_this_format():
     found = {model_info(path)["format_version"] for path in GOLDEN.glob("*.heatsketch")}
-    assert found == set(range(1, heatsketch.model_file.FORMAT_VERSION + 1))
+    assert found == set(range(1, heatsketch.persistence._container.FORMAT_VERSION + 1))
 
 
 def test_safetensors_reads_our_files(tmp_path):

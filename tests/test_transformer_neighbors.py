@@ -15,7 +15,7 @@ from sklearn.neighbors import KNeighborsTransformer, RadiusNeighborsTransformer
 
 from heatsketch import DaskEngine, DiffusionMap, HeatSketch, LocalEngine
 from heatsketch.exceptions import HeatSketchError, NotStorableError
-from heatsketch.transformer_neighbors import neighbors_by_transformer
+from heatsketch.graph._transformer_neighbors import neighbors_by_transformer
 
 RECIPE = Path(__file__).parent.parent / "examples" / "faiss_neighbors.py"
 

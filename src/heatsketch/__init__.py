@@ -1,42 +1,54 @@
 """heatsketch: diffusion distances for points and graphs, by sketching the heat kernel."""
 
-from heatsketch.adapted_block import adapted_block
-from heatsketch.affinity import gaussian_affinity, local_scales, with_self_loops
-from heatsketch.all_times import sketch_all_times
-from heatsketch.bandwidth import EpsilonEstimate, estimate_epsilon
-from heatsketch.confidence import DistanceEstimate, components_needed
-from heatsketch.distances import (
+from heatsketch._core.row_names import row_numbers
+from heatsketch.diffusion import (
+    DiffusionCoordinates,
     DiffusionNeighbors,
-    bilipschitz_constant,
-    diffusion_distances,
-    diffusion_neighbors,
-    exact_diffusion_distances,
-)
-from heatsketch.drift import Drift, drift
-from heatsketch.engines import DaskEngine, Engine, LocalEngine
-from heatsketch.estimators import DiffusionMap, HeatSketch
-from heatsketch.graph import neighbor_graph
-from heatsketch.graph_affinity import Graph, graph_affinity
-from heatsketch.heat_operator import HeatOperator, heat_operator
-from heatsketch.heat_trace import HeatTrace, heat_trace
-from heatsketch.least_distortion import (
+    DistanceEstimate,
     Distortion,
     DistortionMap,
-    certified_distortion,
-    least_distortion_map,
-)
-from heatsketch.near_isometry import NearIsometry
-from heatsketch.normalization import (
+    Drift,
+    EpsilonEstimate,
+    HeatOperator,
+    HeatTrace,
     Scaling,
+    adapted_block,
+    bilipschitz_constant,
     bistochastic_scaling,
+    certified_distortion,
+    components_needed,
     degree_scaling,
+    diffusion_coordinates,
+    diffusion_distances,
+    diffusion_neighbors,
+    drift,
+    estimate_epsilon,
+    exact_diffusion_distances,
+    gaussian_affinity,
+    gaussian_block,
+    heat_operator,
+    heat_trace,
+    least_distortion_map,
+    local_scales,
+    rademacher_block,
+    ritz_pairs,
+    sketch,
+    sketch_all_times,
+    sketch_heat,
+    sketch_path,
     symmetric_scaling,
+    with_self_loops,
 )
-from heatsketch.random_block import gaussian_block, rademacher_block
-from heatsketch.resources import estimate_memory
-from heatsketch.sketch import sketch, sketch_heat, sketch_path
-from heatsketch.spectral import DiffusionCoordinates, diffusion_coordinates, ritz_pairs
-from heatsketch.storage import load, model_info
+from heatsketch.engines import DaskEngine, Engine, LocalEngine
+from heatsketch.estimators import (
+    DiffusionMap,
+    HeatSketch,
+    NearIsometry,
+    estimate_memory,
+    load,
+    model_info,
+)
+from heatsketch.graph import Graph, graph_affinity, neighbor_graph
 
 __version__ = "0.1.0"
 
@@ -84,6 +96,7 @@ __all__ = [
     "neighbor_graph",
     "rademacher_block",
     "ritz_pairs",
+    "row_numbers",
     "sketch",
     "sketch_all_times",
     "sketch_heat",

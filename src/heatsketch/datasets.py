@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from heatsketch.plain_numbers import whole_number
-from heatsketch.random_block import gaussian_block
+from heatsketch._core.checks import whole_number
+from heatsketch.diffusion._random_matrix import gaussian_block
 
 __all__ = ["circle", "circle_with_outliers", "gaussian_clouds", "klein_bottle", "stretched_torus"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from heatsketch.affinity import gaussian_affinity
+from heatsketch.diffusion._affinity import gaussian_affinity
 from heatsketch.engines import Engine
 
 __all__ = [

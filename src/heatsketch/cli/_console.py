@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from heatsketch._core.progress import listening
 from heatsketch.cli._exit_codes import in_options
 from heatsketch.exceptions import HeatSketchWarning
-from heatsketch.progress import listening
 
 __all__ = ["Reply", "as_json", "plain_warnings", "say", "showing_progress", "visible"]
 

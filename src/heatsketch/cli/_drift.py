@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from heatsketch._core.row_names import FIRST_OF_TEXT, row_numbers
 from heatsketch.cli._console import Reply
 from heatsketch.cli._exit_codes import CommandError, ExitCode
 from heatsketch.cli._models import load_sketch
 from heatsketch.cli._options import Confidence, IdColumn
-from heatsketch.row_names import FIRST_OF_TEXT, row_numbers
 
 __all__ = ["drift"]
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import typer
 
+from heatsketch._core.memory import peak_memory
 from heatsketch.cli._console import Reply, say
 from heatsketch.cli._memory import announced_engine
 from heatsketch.cli._options import (
@@ -31,7 +32,6 @@ from heatsketch.cli._options import (
     readable_seconds,
 )
 from heatsketch.cli._rows import Rows, Wanted, embedding_output, is_graph, open_rows
-from heatsketch.memory import peak_memory
 
 __all__ = ["embed"]
 
@@ -141,7 +141,7 @@ def _run(
 
 
 def _fit(sketch: Any, block: Any, rows: Rows) -> None:
-    from heatsketch.row_names import row_numbers
+    from heatsketch._core.row_names import row_numbers
 
     sketch.fit(block.X, row_ids=None if block.ids is None else row_numbers(block.ids))
     if rows.names is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from heatsketch._core.memory import physical_memory
 from heatsketch.cli._options import readable_bytes
 from heatsketch.cli._rows import Rows
 from heatsketch.exceptions import MemoryBudgetError
-from heatsketch.memory import physical_memory
 
 __all__ = ["announced_engine", "program_bytes"]
 
@@ -64,7 +64,7 @@ def program_bytes() -> float:
 
 def _fit_bytes(rows: Rows, sketch: Any, allowed: float) -> float:
     """Return the least that a fit can do with, of what it would take if it were allowed more."""
-    from heatsketch.resources import estimate_memory
+    from heatsketch.estimators._resources import estimate_memory
 
     options = {"n_components": sketch.n_components, "n_neighbors": sketch.n_neighbors}
     limits = allowed, float("inf")

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from heatsketch._core.row_names import FIRST_OF_TEXT, row_number
 from heatsketch.cli._exit_codes import CommandError, ExitCode
-from heatsketch.row_names import FIRST_OF_TEXT, row_number
 
 __all__ = ["load_embedding", "load_sketch", "positions", "row_ids"]
 

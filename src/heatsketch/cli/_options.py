@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from heatsketch.metrics import ALIASES, METRICS
-from heatsketch.normalization import SCALINGS
+from heatsketch.diffusion._normalization import SCALINGS
+from heatsketch.graph._metrics import ALIASES, METRICS
 
 __all__ = [
     "Bandwidth",

@@ -71,7 +71,7 @@ def _on_this_machine(
     shape: tuple[int, int], components: int, dtype: str, n_neighbors: int | None
 ) -> Reply:
     from heatsketch import estimate_memory
-    from heatsketch.memory import physical_memory
+    from heatsketch._core.memory import physical_memory
 
     program = program_bytes()
     options: dict[str, Any] = {
@@ -105,7 +105,7 @@ def _on_this_machine(
 
 def _on_cluster(**job: Any) -> Reply:
     """Say what an embedding takes on a cluster, stage by stage."""
-    from heatsketch.cluster_cost import Job, calibrate, forecast
+    from heatsketch.cli._cluster_cost import Job, calibrate, forecast
 
     asked = Job(**job)
     with as_exit_code(ExitCode.ARGUMENTS, ImportError):  # dask may not be installed

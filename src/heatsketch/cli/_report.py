@@ -116,7 +116,7 @@ def _found(fitted: Any, model: Path, path: Any, block: Block) -> tuple[Any, dict
 
 
 def _places(wanted: np.ndarray, model: Path, path: Any, ids: np.ndarray) -> np.ndarray:
-    from heatsketch.row_names import row_numbers
+    from heatsketch._core.row_names import row_numbers
 
     numbers = row_numbers(ids)
     order = np.argsort(numbers)

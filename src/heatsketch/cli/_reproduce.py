@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from heatsketch._core.progress import steps
 from heatsketch.atomic_file import file_errors
 from heatsketch.cli._console import Reply
 from heatsketch.cli._exit_codes import CommandError, ExitCode
-from heatsketch.progress import steps
 
 __all__ = ["reproduce"]
 
@@ -36,8 +36,8 @@ def reproduce(
     go on.
     """
     # Only this command needs matplotlib and the like.
-    from heatsketch.experiments import CATALOGUE, PAPER, Run, run_experiments
-    from heatsketch.experiments.report import write_report
+    from heatsketch.reproduction import CATALOGUE, PAPER, Run, run_experiments
+    from heatsketch.reproduction.report import write_report
 
     for name in names or []:
         if name not in CATALOGUE:

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from heatsketch._core.checks import check_finite
+from heatsketch._core.progress import steps
 from heatsketch.cli._exit_codes import CommandError, ExitCode, as_exit_code
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.files import (
@@ -21,8 +23,6 @@ from heatsketch.files import (
     read_graph,
     table_writer,
 )
-from heatsketch.plain_numbers import check_finite
-from heatsketch.progress import steps
 
 __all__ = [
     "Rows",

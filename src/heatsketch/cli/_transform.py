@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from heatsketch._core.progress import listening, steps
 from heatsketch.cli._console import Reply
 from heatsketch.cli._exit_codes import CommandError, ExitCode, exit_code
 from heatsketch.cli._models import load_embedding
@@ -29,7 +30,6 @@ from heatsketch.cli._rows import (
 )
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.files import refuse_same_file
-from heatsketch.progress import listening, steps
 
 __all__ = ["transform"]
 

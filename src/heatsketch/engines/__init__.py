@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+from heatsketch.engines._base import Engine
 from heatsketch.engines._dask_engine import DaskEngine
-from heatsketch.engines._engine import Engine
 from heatsketch.engines._local import LocalEngine
 
 __all__ = ["ENGINES", "DaskEngine", "Engine", "LocalEngine", "resolve_engine"]

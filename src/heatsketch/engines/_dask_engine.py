@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from heatsketch.engines._engine import Engine
+from heatsketch.engines._base import Engine
 from heatsketch.exceptions import HeatSketchError, NotStorableError
 
 __all__ = ["DaskEngine"]

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch.distance_tiles import DistanceTiles
-from heatsketch.engines._engine import Engine
-from heatsketch.engines._probes import choose_probes
-from heatsketch.exceptions import HeatSketchError, MemoryBudgetError
-from heatsketch.graph import LIST_METRICS, Neighbors, find_neighbors
-from heatsketch.memory import (
+from heatsketch._core.memory import (
     all_pairs_bytes,
     neighbors_bytes,
     physical_memory,
     tiles_bytes,
 )
-from heatsketch.shared_rows import find_with_shared_rows
+from heatsketch.diffusion._duplicates import find_with_shared_rows
+from heatsketch.engines._base import Engine
+from heatsketch.engines._recall import choose_probes
+from heatsketch.exceptions import HeatSketchError, MemoryBudgetError
+from heatsketch.graph._neighbors import LIST_METRICS, Neighbors, find_neighbors
+from heatsketch.graph._pairwise import DistanceTiles
 
 __all__ = ["LocalEngine"]
 
@@ -39,9 +39,9 @@ class LocalEngine(Engine):
 
     Neighbours are exact where comparing all pairs takes no more than a second or two.
     Beyond that each point looks for them in lists of near points
-    (:mod:`heatsketch.neighbor_lists`), and misses some. In how many lists is measured: as many
+    (:mod:`heatsketch.graph._ivf`), and misses some. In how many lists is measured: as many
     as it takes for diffusion distances to move by no more than ``graph_tolerance``. Where points
-    have many copies, the graph is one of distinct points (:mod:`heatsketch.shared_rows`).
+    have many copies, the graph is one of distinct points (:mod:`heatsketch.diffusion._duplicates`).
 
     All pairs (``n_neighbors=None``) are kept in memory if they fit, and otherwise made anew at
     every product.

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from heatsketch._core.checks import float_dtype
 from heatsketch.exceptions import FileFormatError
-from heatsketch.plain_numbers import float_dtype
 
 __all__ = [
     "FEW",

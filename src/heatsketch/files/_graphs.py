@@ -17,7 +17,7 @@ import numpy as np
 
 from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.files._csv import plain, text_lines
-from heatsketch.graph_affinity import Graph, undirected
+from heatsketch.graph._graph_affinity import Graph, undirected
 
 __all__ = [
     "Graph",

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import squareform
 
-from heatsketch.bandwidth import EpsilonEstimate
-from heatsketch.confidence import DistanceEstimate
-from heatsketch.distances import bilipschitz_constant
-from heatsketch.drift import Drift
-from heatsketch.estimators import DIRECTIONS_PER_COMPONENT, HeatSketch
+from heatsketch.diffusion._bandwidth import EpsilonEstimate
+from heatsketch.diffusion._confidence import DistanceEstimate
+from heatsketch.diffusion._distances import bilipschitz_constant
+from heatsketch.diffusion._drift import Drift
+from heatsketch.diffusion._heat_trace import HeatTrace
+from heatsketch.estimators.heat_sketch import DIRECTIONS_PER_COMPONENT, HeatSketch
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.heat_trace import HeatTrace
 from heatsketch.plot._axes import BLUE, DASHES, GRAY, MARKS, OKABE_ITO, ORANGE, new_axes
 
 __all__ = ["distances", "distortion", "drift", "epsilon", "heat_trace"]
@@ -218,8 +218,8 @@ def drift(found: Drift, *, ax: Any = None) -> Any:
     Parameters
     ----------
     found : Drift
-        What :func:`heatsketch.drift.drift` or :meth:`HeatSketch.drift` found. The rows that moved
-        more than the others carry their ids, up to twelve of them.
+        What :func:`heatsketch.diffusion.drift` or :meth:`HeatSketch.drift` found. The rows that
+        moved more than the others carry their ids, up to twelve of them.
     ax : matplotlib Axes, optional
 
     Returns

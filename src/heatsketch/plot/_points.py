@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch.estimators import HeatSketch
+from heatsketch.estimators._validation import is_missing
+from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.plot._axes import BLUE, MARKS, OKABE_ITO, new_axes, pyplot
-from heatsketch.validation import is_missing
 
 __all__ = ["embedding", "multiscale"]
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from heatsketch.estimators._validation import is_missing
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.validation import is_missing
 
 __all__ = ["MOST_KINDS", "Column", "color_columns"]
 

@@ -8,10 +8,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from heatsketch.bandwidth import EpsilonEstimate, estimate_epsilon
-from heatsketch.estimators import DIRECTIONS_PER_COMPONENT, HeatSketch
+from heatsketch.diffusion._bandwidth import EpsilonEstimate, estimate_epsilon
+from heatsketch.diffusion._heat_trace import trace_of_block
+from heatsketch.estimators.heat_sketch import DIRECTIONS_PER_COMPONENT, HeatSketch
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.heat_trace import trace_of_block
 
 __all__ = ["CITATION", "bandwidth", "parameters", "piece_of_each", "trace"]
 

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from heatsketch._core.progress import steps
+from heatsketch._core.row_names import FIRST_OF_TEXT
 from heatsketch.atomic_file import atomic_file
-from heatsketch.confidence import scale_interval
-from heatsketch.estimators import HeatSketch
+from heatsketch.diffusion._confidence import scale_interval
+from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.progress import steps
 from heatsketch.report._columns import Column, color_columns
 from heatsketch.report._facts import CITATION, bandwidth, parameters, piece_of_each, trace
 from heatsketch.report._packing import (
@@ -26,7 +27,6 @@ from heatsketch.report._packing import (
     steps_of_plane,
 )
 from heatsketch.report._pictures import aligned, own_time, plane_of, sketches, times
-from heatsketch.row_names import FIRST_OF_TEXT
 
 __all__ = ["write_report"]
 

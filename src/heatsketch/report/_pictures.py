@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch.estimators import HeatSketch
+from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.exceptions import HeatSketchError
 
 __all__ = ["Plane", "aligned", "plane_of", "sketches", "times", "turned_like"]

@@ -9,11 +9,11 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch import __version__
-from heatsketch.drift import drift as sketch_drift
-from heatsketch.estimators import HeatSketch
+from heatsketch._core.row_names import row_numbers
+from heatsketch.diffusion._drift import drift as sketch_drift
+from heatsketch.estimators._validation import seed_of
+from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.row_names import row_numbers
-from heatsketch.validation import seed_of
 
 __all__ = ["drift", "heat_pseudotime", "heatsketch"]
 
@@ -191,7 +191,7 @@ def drift(
 
     .. math:: E |Y - Z|_F^2 = |A^p - B^p|_F^2
 
-    Cells are paired by their names in ``obs_names``; see :func:`heatsketch.drift.drift`.
+    Cells are paired by their names in ``obs_names``; see :func:`heatsketch.diffusion._drift.drift`.
 
     Parameters
     ----------

@@ -20,10 +20,10 @@ from dask.highlevelgraph import HighLevelGraph
 from distributed import Client, as_completed
 from threadpoolctl import ThreadpoolController
 
+from heatsketch._core.parallel import at_most
+from heatsketch._core.progress import is_heard, steps
 from heatsketch.engines._dask._storage import Journal, Storage, read_block, write_block
 from heatsketch.exceptions import HeatSketchError, NotStorableError
-from heatsketch.progress import is_heard, steps
-from heatsketch.threads import at_most
 
 __all__ = [
     "RETRIES",

@@ -7,10 +7,10 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
+from heatsketch._core.row_chunks import is_compiled
 from heatsketch.engines._dask._cluster import Cluster
 from heatsketch.engines._dask._halo import Halo, cut_rows, write_matrix
 from heatsketch.engines._dask._matrix import BlockMatrix, stored_matrix
-from heatsketch.row_chunks import is_compiled
 
 __all__ = ["matrix_in_blocks"]
 

@@ -1,6 +1,6 @@
 """The neighbour graph on a cluster: search in the lists of a block, then symmetrise across blocks.
 
-The rule is that of :mod:`heatsketch.neighbor_lists`, and so is the graph: with the same tree, the
+The rule is that of :mod:`heatsketch.graph._ivf`, and so is the graph: with the same tree, the
 same probes and the same order, every entry is the same, wherever blocks are cut.
 """
 
@@ -20,8 +20,7 @@ from heatsketch.engines._dask._lists import BlockLists, read_tree
 from heatsketch.engines._dask._matrix import BlockMatrix, stored_matrix
 from heatsketch.engines._dask._storage import read_block, write_block
 from heatsketch.exceptions import ScaleError
-from heatsketch.metrics import LIST_METRICS, refuse_zero_rows
-from heatsketch.neighbor_lists import (
+from heatsketch.graph._ivf import (
     Found,
     ListTree,
     index_dtype,
@@ -33,6 +32,7 @@ from heatsketch.neighbor_lists import (
     squared_radii,
     union_of,
 )
+from heatsketch.graph._metrics import LIST_METRICS, refuse_zero_rows
 
 __all__ = ["BlockNeighbors", "neighbor_blocks"]
 

@@ -19,10 +19,10 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 from scipy import sparse
 
+from heatsketch._core.partitioned import PIECE
 from heatsketch.engines._dask._cluster import graph_of
 from heatsketch.engines._dask._storage import Storage, map_block, read_block, write_block
-from heatsketch.neighbor_lists import index_dtype
-from heatsketch.row_blocks import PIECE
+from heatsketch.graph._ivf import index_dtype
 
 __all__ = ["Halo", "Halos", "cut_rows", "read_matrix", "with_halo", "write_matrix"]
 

@@ -16,11 +16,11 @@ import dask.array as da
 import numpy as np
 from dask.base import tokenize
 
+from heatsketch._core.partitioned import in_memory
 from heatsketch.engines._dask._cluster import Chunk, Cluster, lazy_array
 from heatsketch.engines._dask._storage import Storage, map_block, read_block, write_block
-from heatsketch.engines._probes import N_PARTS, PART, centers_of_parts, probes_for_parts
-from heatsketch.metrics import LIST_METRICS, squared_distances_to
-from heatsketch.neighbor_lists import (
+from heatsketch.engines._recall import N_PARTS, PART, centers_of_parts, probes_for_parts
+from heatsketch.graph._ivf import (
     Level,
     ListTree,
     by_centroid,
@@ -31,7 +31,7 @@ from heatsketch.neighbor_lists import (
     places_seen,
     tree_height,
 )
-from heatsketch.row_blocks import in_memory
+from heatsketch.graph._metrics import LIST_METRICS, squared_distances_to
 
 __all__ = ["BlockLists", "arrange", "read_tree"]
 

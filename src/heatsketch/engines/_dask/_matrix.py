@@ -15,6 +15,8 @@ from dask.highlevelgraph import HighLevelGraph
 from distributed import futures_of
 from scipy import sparse
 
+from heatsketch._core.partitioned import RowBlocks
+from heatsketch._core.row_chunks import multiply_vector, scaled_values
 from heatsketch.engines._dask._cluster import (
     RETRIES,
     Cluster,
@@ -26,8 +28,6 @@ from heatsketch.engines._dask._cluster import (
 from heatsketch.engines._dask._components import label_components
 from heatsketch.engines._dask._halo import Halo, Halos, read_matrix, with_halo
 from heatsketch.engines._dask._operator import heat_operator_of
-from heatsketch.row_blocks import RowBlocks
-from heatsketch.row_chunks import multiply_vector, scaled_values
 
 __all__ = ["BlockMatrix", "stored_matrix"]
 

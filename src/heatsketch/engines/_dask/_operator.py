@@ -11,10 +11,10 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
+from heatsketch._core.partitioned import from_each_block
+from heatsketch.diffusion._operator import HeatOperator, chunk_sums, stationary_ratio
 from heatsketch.engines._dask._cluster import graph_of, within_threads
 from heatsketch.engines._dask._halo import Halos, with_halo
-from heatsketch.heat_operator import HeatOperator, chunk_sums, stationary_ratio
-from heatsketch.row_blocks import from_each_block
 
 __all__ = ["BlockHeatOperator", "heat_operator_of"]
 

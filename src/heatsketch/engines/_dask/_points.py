@@ -12,14 +12,14 @@ import numpy as np
 from dask.base import tokenize
 from scipy import sparse
 
+from heatsketch._core.checks import float_dtype
+from heatsketch._core.partitioned import CHUNK_BYTES
 from heatsketch.engines._dask._cluster import Cluster, delayed, lazy_array
 from heatsketch.engines._dask._storage import read_block, write_block
 from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.files import open_table
 from heatsketch.files._parquet import ParquetTable
 from heatsketch.files._zarr import ZarrTable
-from heatsketch.plain_numbers import float_dtype
-from heatsketch.row_blocks import CHUNK_BYTES
 
 __all__ = ["points_in_files", "read_points"]
 

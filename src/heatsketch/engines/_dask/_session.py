@@ -13,6 +13,8 @@ import dask.array as da
 import numpy as np
 from scipy import sparse
 
+from heatsketch._core.partitioned import rows_of_blocks
+from heatsketch.engines._base import Engine
 from heatsketch.engines._dask._cluster import Cluster, lazy_array
 from heatsketch.engines._dask._connection import connected
 from heatsketch.engines._dask._given import matrix_in_blocks
@@ -22,12 +24,10 @@ from heatsketch.engines._dask._lists import arrange
 from heatsketch.engines._dask._order import in_order
 from heatsketch.engines._dask._points import points_in_files, read_points
 from heatsketch.engines._dask._storage import Journal, Storage, read_block, write_block
-from heatsketch.engines._engine import Engine
 from heatsketch.engines._local import EXACT_COMPARISONS, SELECTION
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.graph import find_neighbors
-from heatsketch.metrics import LIST_METRICS
-from heatsketch.row_blocks import rows_of_blocks
+from heatsketch.graph._metrics import LIST_METRICS
+from heatsketch.graph._neighbors import find_neighbors
 
 __all__ = ["Session", "session"]
 

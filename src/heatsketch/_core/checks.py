@@ -1,0 +1,486 @@
+"""What is given, as plain numbers: Python's integers, native floats, one entry a place.
+
+Compiled loops know two kinds of floats and one kind of sparse matrix, and what they are given
+otherwise they refuse in words of their own, or misread. Whatever is plain already is passed on as
+it is, without a copy.
+"""
+
+from __future__ import annotations
+
+import operator
+import reprlib
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch.exceptions import (
+    AffinityError,
+    DtypeError,
+    HeatSketchError,
+    MissingValueError,
+    ScaleError,
+)
+
+__all__ = [
+    "MISSING",
+    "as_array",
+    "check_distances",
+    "check_finite",
+    "check_places",
+    "check_rows",
+    "check_square",
+    "check_symmetric",
+    "check_zero_diagonal",
+    "float_dtype",
+    "native_numbers",
+    "plain_distances",
+    "plain_floats",
+    "refuse_filled",
+    "refuse_kind",
+    "refuse_negative",
+    "stored",
+    "whole_number",
+]
+
+_NUMBERS = "biuf"  # kinds of dtype: bool, int, uint, float
+MISSING = {"NoneType", "NAType", "NaTType"}  # None, pandas.NA and pandas.NaT, by their types
+_STRIP_ENTRIES = 4_000_000  # of a dense matrix, compared with its transpose at a time
+_COMPRESSED = {"csr", "csc", "bsr"}  # formats of indices and of where their rows end
+_FILLED = {"bsr", "dia"}  # formats that fill up with zeros what they do not store
+
+
+def whole_number(value: Any, name: str, *, least: int | None = None) -> int:
+    """Return a number of things as one of Python's integers, which do not wrap around.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch._core.checks import whole_number
+    >>> whole_number(np.uint8(200), "n_points") + 100
+    300
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise DtypeError(
+            f"{name}={value!r} must be a whole number; use int({name}) if it stands for one."
+        ) from None
+    if least is not None and number < least:
+        raise HeatSketchError(f"{name}={number} must be at least {least}; use a larger number.")
+    return number
+
+
+# --- matrices -----------------------------------------------------------------------------
+
+
+def float_dtype(*dtypes: Any) -> np.dtype:
+    """Return float32 where it holds every value of the dtypes exactly, float64 elsewhere.
+
+    Truth values, integers of at most 16 bits and half precision become float32, which holds all
+    integers up to 2**24; so does float32 itself. Integers of 32 and 64 bits become float64, which
+    holds all integers up to 2**53.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch._core.checks import float_dtype
+    >>> float_dtype(np.uint8, np.float16), float_dtype(np.int32)
+    (dtype('float32'), dtype('float64'))
+    """
+    common = np.result_type(np.float32, *dtypes)
+    return np.dtype(np.float32 if common == np.float32 else np.float64)
+
+
+def plain_floats(X: Any, name: str = "X") -> Any:
+    """Return ``X`` in float32 or float64: an array, or a CSR matrix with one entry a place.
+
+    Other numbers become what :func:`float_dtype` says. Stored zeros stay.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from heatsketch._core.checks import plain_floats
+    >>> twice = sparse.coo_array(([1, 2], ([0, 0], [1, 1])), shape=(2, 2))
+    >>> plain_floats(twice).data
+    array([3.])
+    """
+    X = native_numbers(X, name)
+    if sparse.issparse(X):
+        check_rows(X, name)
+        return _one_entry_a_place(_floats(X))
+    array = np.asarray(X)
+    # A frame with nulls, too, comes as objects.
+    return _numbers_from_objects(array, name) if array.dtype.kind == "O" else _floats(array)
+
+
+def _floats(X: Any) -> Any:
+    # A long double beyond float64 becomes infinity, which is refused elsewhere by its place.
+    with np.errstate(over="ignore"):
+        return X.astype(float_dtype(X.dtype), copy=False)
+
+
+def _one_entry_a_place(X: Any) -> Any:
+    X = X if X.format == "csr" else sparse.csr_array(X)
+    if X.has_canonical_format:
+        return X
+    summed = X.copy()
+    summed.sum_duplicates()  # sorts, too; but rows out of order do no harm
+    return summed if summed.nnz < X.nnz else X
+
+
+def plain_distances(d2: Any, name: str) -> Any:
+    """Return distances, or their squares, as plain floats, none of which is negative or NaN.
+
+    Examples
+    --------
+    >>> from heatsketch._core.checks import plain_distances
+    >>> plain_distances([[0, 1], [1, 0]], "d2")
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    refuse_filled(d2, name)
+    d2 = plain_floats(d2, name)
+    values = stored(d2)
+    if not values.size or values.min() >= 0:  # which NaN is not
+        return d2
+    places = sparse.coo_array(d2).coords if sparse.issparse(d2) else np.indices(d2.shape)
+    bad = np.flatnonzero(~(values.ravel() >= 0))[0]
+    place = [int(axis.ravel()[bad]) for axis in places]
+    value = values.ravel()[bad]
+    if np.isnan(value):
+        raise MissingValueError(f"{name}{place} is NaN, which is no distance; correct {name}.")
+    raise AffinityError(
+        f"{name}{place} is {value:.3g}, but distances are at least 0; correct {name}."
+    )
+
+
+def refuse_filled(X: Any, name: str) -> None:
+    """Refuse distances in a format whose zeros may be distances, or may be nothing."""
+    if sparse.issparse(X) and X.format in _FILLED:
+        raise AffinityError(
+            f"{name} is in {X.format.upper()} format, which fills up with zeros that nobody can "
+            f"tell from distances of zero; give the CSR matrix that {name} was made from."
+        )
+
+
+def check_rows(X: Any, name: str = "X") -> None:
+    """Refuse what has no rows and columns."""
+    if len(X.shape) != 2:
+        raise HeatSketchError(
+            f"{name} of shape {X.shape} must have two dimensions, one row for each point; "
+            f"use {name}.reshape(-1, 1) if each number is a point."
+        )
+    if 0 in X.shape:
+        raise HeatSketchError(
+            f"{name} of shape {X.shape} is empty; give at least one row and one column."
+        )
+
+
+# --- distances between all points -----------------------------------------------------------
+
+
+def check_square(X: Any, *, name: str) -> None:
+    """Refuse a matrix over all pairs of points that is not square."""
+    if X.shape[0] != X.shape[1]:
+        raise AffinityError(
+            f"{name} makes X a square matrix over pairs of points, "
+            f"but X has shape {X.shape}; give one row and one column for each point."
+        )
+
+
+def check_symmetric(X: Any, *, name: str) -> None:
+    """Refuse a matrix that differs from its transpose by more than rounding."""
+    asymmetry, scale = _asymmetry(X), max(X.max(), -X.min())
+    if asymmetry > 10 * np.finfo(X.dtype).eps * scale:
+        raise AffinityError(
+            f"{name} needs a symmetric X, but X and its transpose differ by up to "
+            f"{asymmetry:.3g}; use (X + X.T) / 2 if that is what is meant."
+        )
+
+
+def _asymmetry(X: Any) -> Any:
+    if sparse.issparse(X):
+        return abs(X - X.T).max()
+    step = max(1, _STRIP_ENTRIES // len(X))
+    strips = [slice(start, start + step) for start in range(0, len(X), step)]
+    return max(np.abs(X[strip] - X[:, strip].T).max() for strip in strips)
+
+
+def check_zero_diagonal(X: Any) -> None:
+    """Refuse points at a distance from themselves; rounding is let pass.
+
+    Distances by way of inner products leave the square root of machine precision there, relative
+    to the size of the points, which may be large against their distances.
+    """
+    diagonal = X.diagonal()
+    row = int(np.argmax(diagonal))
+    if diagonal[row] > 1e3 * np.sqrt(np.finfo(X.dtype).eps) * X.max():
+        raise AffinityError(
+            f"metric='precomputed': X[{row}, {row}] is {diagonal[row]:.3g}, but a point is at "
+            "distance 0 from itself; set the diagonal of X to 0, or use affinity='precomputed' "
+            "if X holds affinities."
+        )
+
+
+def check_distances(X: Any) -> None:
+    """Refuse negative distances and rows without any."""
+    refuse_negative(X, "metric='precomputed'", "distances are at least 0")
+    if sparse.issparse(X) and not np.diff(X.indptr).all():
+        row = int(np.argmin(np.diff(X.indptr)))
+        raise AffinityError(
+            f"metric='precomputed': row {row} of X stores no distance at all; "
+            "store at least one neighbour for each point."
+        )
+
+
+def refuse_negative(X: Any, name: str, rule: str) -> None:
+    """Refuse numbers below zero, by the rule that they break."""
+    values = stored(X)
+    if values.size and values.min() < 0:
+        raise AffinityError(f"{name}: X holds {values.min():.3g}, but {rule}; correct X.")
+
+
+def stored(X: Any) -> np.ndarray:
+    """Return the numbers of an array, or those that a sparse matrix stores."""
+    return X.data if sparse.issparse(X) else X
+
+
+# --- numbers only, of this machine's byte order -------------------------------------------
+
+
+def native_numbers(X: Any, name: str = "X") -> Any:
+    """Return ``X`` with every entry a real number in native byte order, or say which is not."""
+    if sparse.issparse(X):
+        refuse_kind(X.dtype, name)
+        check_places(X, name)
+        return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
+    if hasattr(X, "collect"):  # a lazy frame, which holds a plan and no numbers
+        raise DtypeError(
+            f"{name} is a {type(X).__name__}, which holds no numbers yet; pass {name}.collect()."
+        )
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        _refuse_strange_names(X, name)
+        X = _lists_as_columns(X, name)
+        _refuse_strange_columns(X, name)
+        return X
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise MissingValueError(
+            f"{name} is a masked array with {np.ma.count_masked(X)} masked values; "
+            "fill them in (sklearn.impute), or drop their rows."
+        )
+    array = as_array(X, name)
+    if array.dtype.kind == "O":
+        return _numbers_from_objects(array, name)
+    refuse_kind(array.dtype, name)
+    return X if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def check_places(X: Any, name: str) -> None:
+    """Refuse a sparse matrix with entries beyond its shape, for which scipy does not look.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from heatsketch._core.checks import check_places
+    >>> X = sparse.csr_array((np.ones(2), [0, 7], [0, 1, 2]), shape=(2, 3))
+    >>> check_places(X, "X")
+    Traceback (most recent call last):
+    ...
+    heatsketch.exceptions.HeatSketchError: X.indices go from 0 to 7, beyond a sparse matrix ...
+    """
+    if not sparse.issparse(X) or X.format not in _COMPRESSED or len(X.shape) != 2:
+        return
+    n_ends, n_places = np.floor_divide(X.shape, getattr(X, "blocksize", 1))
+    if X.format == "csc":
+        n_ends, n_places = n_places, n_ends
+    ends, n_stored = X.indptr, min(len(X.indices), len(X.data))
+    rises = len(ends) == n_ends + 1 and ends[0] == 0 and (np.diff(ends) >= 0).all()
+    if not rises or ends[-1] > n_stored:
+        raise HeatSketchError(
+            f"{name}.indptr of a sparse matrix of shape {X.shape} must rise from 0 to at most "
+            f"{n_stored} in {n_ends + 1} numbers; make {name} anew."
+        )
+    places = X.indices[: ends[-1]]
+    if places.size and not 0 <= places.min() <= places.max() < n_places:
+        raise HeatSketchError(
+            f"{name}.indices go from {places.min()} to {places.max()}, beyond a sparse matrix of "
+            f"shape {X.shape}; make {name} anew, with indices from 0 to {n_places - 1}."
+        )
+
+
+def as_array(values: Any, name: str) -> np.ndarray:
+    """Return an array of whatever makes one."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise DtypeError(
+            f"{name}={reprlib.repr(values)} does not make an array ({error}); "
+            "give all its rows the same length."
+        ) from error
+
+
+def refuse_kind(dtype: Any, where: str = "X") -> None:
+    """Refuse a dtype that is not one of real numbers."""
+    kind = np.dtype(dtype).kind if isinstance(dtype, np.dtype) else getattr(dtype, "kind", "O")
+    if kind == "c":
+        raise DtypeError(
+            f"Complex data not supported: {where} has dtype {dtype}; "
+            "pass real and imaginary parts as columns of their own."
+        )
+    if kind not in _NUMBERS:
+        raise DtypeError(
+            f"{where} has dtype {dtype}, which is not a number; encode it as numbers "
+            "(sklearn.preprocessing), or leave it out."
+        )
+
+
+def _refuse_strange_names(frame: Any, X: str) -> None:
+    names = list(frame.columns)
+    if not names:
+        raise HeatSketchError(
+            f"{X} is a frame of shape {frame.shape}, which has no columns (0 feature(s)); "
+            "give it at least one."
+        )
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise HeatSketchError(f"{X} has two columns named {twice!r}; rename one of them.")
+
+
+def _lists_as_columns(frame: Any, X: str) -> Any:
+    """Return a frame whose lists of numbers have become columns, as embeddings are kept.
+
+    The numbers of ``e`` are ``e_0``, ``e_1``, ...; as in a Parquet file.
+    """
+    matrices = {
+        name: matrix
+        for name in frame.columns
+        if (matrix := _matrix_of_lists(frame[name], f"column {name!r} of {X}")) is not None
+    }
+    if not matrices:
+        return frame
+    columns: dict[Any, Any] = {}
+    for name in frame.columns:
+        if name in matrices:
+            columns |= {f"{name}_{i}": part for i, part in enumerate(matrices[name].T)}
+        else:
+            columns[name] = frame[name]
+    return type(frame)(columns)
+
+
+def _matrix_of_lists(column: Any, where: str) -> Any:
+    """Return lists of numbers as rows; None for a column of anything else."""
+    is_polars = hasattr(column.dtype, "is_numeric")
+    lengths, numbers = _polars_lists(column) if is_polars else _pandas_lists(column)
+    if numbers is None or numbers.dtype.kind not in _NUMBERS or numbers.ndim != 1:
+        return None
+    width = next(length for length in lengths if length is not None)
+    for row, length in enumerate(lengths):
+        if length is None:
+            raise MissingValueError(
+                f"row {row} of {where} holds no list (NaN); fill it in, or drop the row."
+            )
+        if length != width or not width:
+            raise HeatSketchError(
+                f"row {row} of {where} is a list of {length} numbers, where the first has {width}; "
+                "make all lists of a column as long, and at least 1."
+            )
+    return numbers.reshape(-1, width)
+
+
+def _polars_lists(column: Any) -> tuple[list[int | None], Any]:
+    inner = getattr(column.dtype, "inner", None)
+    if inner is None or not inner.is_numeric() or column.null_count() == len(column):
+        return [], None
+    # An Array has lists of one length, for which it has a shape.
+    lists = column.arr.to_list() if hasattr(column.dtype, "shape") else column
+    return lists.list.len().to_list(), lists.explode().to_numpy()
+
+
+def _pandas_lists(column: Any) -> tuple[list[int | None], Any]:
+    values = column.tolist() if getattr(column.dtype, "kind", "O") == "O" else []
+    kinds = list | tuple | np.ndarray
+    lists = [np.asarray(value) for value in values if isinstance(value, kinds)]
+    lengths = [len(value) if isinstance(value, kinds) else None for value in values]
+    return lengths, np.concatenate(lists) if lists and all(v.ndim for v in lists) else None
+
+
+def _refuse_strange_columns(frame: Any, X: str) -> None:
+    """Look at a pandas or polars frame column by column.
+
+    Nulls are left to :func:`check_finite`: other names are to be reported before them.
+    """
+    for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
+        where = f"column {name!r} of {X}"
+        if hasattr(dtype, "is_numeric"):  # polars
+            if not (dtype.is_numeric() or str(dtype) == "Boolean"):
+                refuse_kind(str(dtype), where)
+        else:
+            refuse_kind(dtype, where)
+
+
+def _numbers_from_objects(array: np.ndarray, name: str) -> np.ndarray:
+    """Turn an array of Python numbers into floats, refuse one of anything else."""
+    for index, value in np.ndenumerate(array):
+        where = f"{name}{list(index)}" if index else name
+        if type(value).__name__ in MISSING:
+            raise MissingValueError(
+                f"{where} is {value}, which is no number (NaN); "
+                "fill it in (sklearn.impute), or drop its row."
+            )
+        if isinstance(value, complex | np.complexfloating):
+            refuse_kind(np.dtype(complex), where)
+        # numpy counts a time difference among its integers.
+        is_real = isinstance(value, int | float | np.number | np.bool_)
+        if not is_real or isinstance(value, np.timedelta64):
+            raise DtypeError(
+                f"{where} is {reprlib.repr(value)}; the argument must be numeric, and a "
+                f"{type(value).__name__} is not, nor is a string that looks like a number; "
+                f"convert {name} to floats first."
+            )
+    try:
+        return array.astype(np.float64)
+    except OverflowError as error:
+        largest = reprlib.repr(max(array.flat, key=abs))
+        raise ScaleError(
+            f"{name} holds {largest}, which is beyond float64 ({error}); divide {name} by it first."
+        ) from error
+
+
+def check_finite(
+    X: Any, columns: Any = None, name: str = "X", *, ids: Any = None, first_row: int = 0
+) -> None:
+    """Refuse NaN and infinity by their place, and by names of the row and the column, if any.
+
+    Rows count from ``first_row``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch._core.checks import check_finite
+    >>> check_finite(np.array([[1, np.nan]]), ["x", "y"], "a.csv", ids=["r7"], first_row=7)
+    Traceback (most recent call last):
+    ...
+    heatsketch.exceptions.MissingValueError: a.csv contains NaN in row 7 ('r7'), column 1 ('y')...
+    """
+    values = stored(X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        # A sum is infinite or NaN if one of them is, and needs no memory.
+        if np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all():
+            return
+    entries = sparse.coo_array(X) if sparse.issparse(X) else None
+    bad = np.argwhere(~np.isfinite(entries.data if entries is not None else X))
+    place = bad[0] if entries is None else (entries.row[bad[0, 0]], entries.col[bad[0, 0]])
+    row, column = int(place[0]), int(place[1])
+    value = X[row, column]
+    what = "NaN" if np.isnan(value) else f"infinity (inf): {value}"
+    of_row = "" if ids is None else f" ({ids[row]!r})"
+    of_column = "" if columns is None else f" ({columns[column]!r})"
+    raise MissingValueError(
+        f"{name} contains {what} in row {first_row + row}{of_row}, column {column}{of_column}, and "
+        f"{len(bad)} such values in all; fill them in (sklearn.impute), or drop their rows."
+    )

@@ -1,0 +1,142 @@
+"""Many small pieces of work, on all cores that this process may use."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from multiprocessing import current_process
+from typing import Any, TypeVar, cast
+
+from joblib import cpu_count  # knows of containers, of affinities and of LOKY_MAX_CPU_COUNT
+from joblib.parallel import get_active_backend
+from sklearn.utils._openmp_helpers import (
+    _openmp_effective_n_threads,
+    _openmp_parallelism_enabled,
+)
+
+from heatsketch._core.progress import steps
+
+__all__ = ["at_most", "in_threads", "n_threads", "with_n_jobs"]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+_most: ContextVar[int | None] = ContextVar("most", default=None)
+
+
+@contextmanager
+def at_most(n_threads: int) -> Iterator[None]:
+    """Let work in this block use so many threads, where others work on the same machine.
+
+    Examples
+    --------
+    >>> from heatsketch._core.parallel import at_most, in_threads
+    >>> with at_most(1):
+    ...     in_threads(abs, [-2, 3])
+    [2, 3]
+    """
+    token = _most.set(n_threads)
+    try:
+        yield
+    finally:
+        _most.reset(token)
+
+
+def n_threads(n_jobs: int | None = None) -> int:
+    """Return how many threads work may use.
+
+    Parameters
+    ----------
+    n_jobs : int or None, default=None
+        -1 for all cores, -2 for all but one, and so on: cores that this process may use, no more
+        than OpenMP may (``OMP_NUM_THREADS``, threadpoolctl, or what joblib leaves to each of
+        its processes), and one in a thread of joblib's. None is what the block around has said,
+        :func:`at_most` or ``joblib.parallel_config``, or else -1.
+
+    Examples
+    --------
+    >>> from joblib import parallel_config
+    >>> from heatsketch._core.parallel import n_threads
+    >>> with parallel_config(n_jobs=2):
+    ...     n_threads(), n_threads(3)
+    (2, 3)
+    """
+    if n_jobs is None and (most := _most.get()):
+        return most
+    backend, chosen = get_active_backend()
+    wanted = (chosen if n_jobs is None else n_jobs) or -1
+    return int(wanted) if wanted > 0 else max(1, _available(backend) + 1 + int(wanted))
+
+
+def _available(backend: Any) -> int:
+    in_thread = threading.current_thread() is not threading.main_thread()
+    # Of joblib's workers only the processes of loky are told how many threads each may start.
+    if backend.nesting_level and (in_thread or current_process().daemon):
+        return 1
+    if not _openmp_parallelism_enabled():
+        return cpu_count()
+    return min(cpu_count(), _openmp_effective_n_threads(only_physical_cores=False))
+
+
+def with_n_jobs(method: Method) -> Method:
+    """Let a method of an estimator use as many threads as its ``n_jobs`` says."""
+
+    @wraps(method)
+    def limited(self: Any, *args: Any, **kwargs: Any) -> Any:
+        # A pickle from before there was the parameter has none.
+        with at_most(n_threads(getattr(self, "n_jobs", None))):
+            return method(self, *args, **kwargs)
+
+    return cast("Method", limited)
+
+
+def in_threads(
+    function: Callable[[Any], Any], pieces: Iterable[Any], *, name: str = ""
+) -> list[Any]:
+    """Apply a function to each piece, and return the results in order.
+
+    Work that has a name tells how far it is. An error, or Ctrl-C, drops the pieces that have not
+    begun. What is computed must not depend on which thread computes it, nor on how many there
+    are.
+
+    Examples
+    --------
+    >>> from heatsketch._core.parallel import in_threads
+    >>> in_threads(abs, [-2, 3])
+    [2, 3]
+    """
+    pieces = list(pieces)
+    results: dict[int, Any] = {}
+    places, failed = itertools.count(), threading.Event()
+    done, n_told = steps(name, len(pieces) if name else 0), 0
+
+    def tell() -> None:
+        nonlocal n_told
+        while n_told < len(results):
+            n_told += 1
+            done()
+
+    def work(after: Callable[[], None] = lambda: None) -> None:
+        try:
+            with at_most(share):
+                while not failed.is_set() and (place := next(places)) < len(pieces):
+                    results[place] = function(pieces[place])
+                    after()
+        except BaseException:
+            failed.set()
+            raise
+
+    most = n_threads()
+    n_helpers = max(0, min(most, len(pieces)) - 1)
+    share = most // (n_helpers + 1)  # of threads, for work inside of work
+    with ThreadPoolExecutor(max(1, n_helpers)) as threads:
+        helpers = [threads.submit(work) for _ in range(n_helpers)]
+        work(after=tell)  # this thread works as well: it would only wait, and wake up late
+        for helper in helpers:
+            helper.result()
+    tell()
+    return [results[place] for place in range(len(pieces))]

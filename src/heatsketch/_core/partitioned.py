@@ -1,0 +1,306 @@
+"""Rows in blocks, wherever these are: what floor one asks of a matrix that fits no memory.
+
+Vectors and blocks of columns come as numpy arrays, or as lazy arrays in blocks of rows, such as
+those of dask. Nothing here knows which; a lazy array is one that answers ``map_blocks``.
+
+Sums down the rows are taken over pieces of rows that never change, and added in order. So the
+blocks of a matrix begin at multiples of :data:`PIECE` rows, and the sums are the same bits wherever
+the blocks are cut.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from heatsketch._core.parallel import in_threads
+from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError
+
+__all__ = [
+    "PIECE",
+    "RowBlocks",
+    "as_block",
+    "computed",
+    "from_each_block",
+    "from_each_piece",
+    "in_memory",
+    "is_lazy",
+    "normal_vector",
+    "of_pieces",
+    "ones_for",
+    "over_rows",
+    "refuse_lazy",
+    "rows_of_blocks",
+]
+
+PIECE = 4096  # rows; part of what the bits are
+CHUNK_BYTES = 2**26  # of the points that a task reads at a time
+# Of a worker's memory, what the rows of a block may take; what one row takes while a graph of 15
+# neighbours is symmetrised, or 64 columns step on; and how often a point is there while its
+# neighbours are searched.
+SHARE, ROW_BYTES, COPIES = 0.4, 1200, 3
+NORMALS_AT_A_TIME = 1_000_000
+
+
+class RowBlocks(ABC):
+    """A sparse matrix in blocks of rows, symmetric, known by what it does.
+
+    Its vectors are lazy arrays in the same blocks.
+    """
+
+    dtype: np.dtype
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+
+    @abstractmethod
+    def __matmul__(self, vector: Any) -> Any:
+        """Multiply a vector, summed in float64."""
+
+    @abstractmethod
+    def keep(self, vector: Any) -> Any:
+        """Return a lazy vector as one that is computed, and is not computed again."""
+
+    @abstractmethod
+    def ones(self) -> Any:
+        """Return a vector of ones."""
+
+    @abstractmethod
+    def map_blocks(self, function: Callable[[Any], Any]) -> RowBlocks:
+        """Return the matrix whose blocks are made from these, each a CSR array, one by one."""
+
+    @abstractmethod
+    def map_rows(self, function: Callable[[Any], np.ndarray]) -> Any:
+        """Return the vector of what a function makes of the rows of each block."""
+
+    @abstractmethod
+    def scaled(self, left: Any, right: Any) -> RowBlocks:
+        """Return ``diag(left) K diag(right)``."""
+
+    @abstractmethod
+    def heat_operator(self, left: Any, right: Any, stationary: Any) -> Any:
+        """Return the heat operator with these weights: what answers a HeatOperator's verbs."""
+
+    @abstractmethod
+    def label_components(self, eps: float) -> tuple[int, Any]:
+        """Label components that links above ``eps`` times a row's largest hold together."""
+
+
+def rows_of_blocks(
+    n_rows: int, n_workers: int, memory: float | None = None, point_bytes: int = 0
+) -> int:
+    """Return how many rows a block should have: one block for each worker, or two, or three.
+
+    ``memory`` is that of a worker, and ``point_bytes`` what a point takes; a graph has none.
+
+    Examples
+    --------
+    >>> from heatsketch._core.partitioned import rows_of_blocks
+    >>> rows_of_blocks(3_000_000, 2), rows_of_blocks(3_000_000, 2, memory=3 * 2**30)
+    (1500000, 750000)
+    >>> rows_of_blocks(3_000_000, 2, memory=3 * 2**30, point_bytes=512 * 4)
+    166667
+    """
+    row = ROW_BYTES + COPIES * point_bytes
+    most = n_rows if memory is None else max(1, int(SHARE * memory / row))
+    blocks_of_worker = -(-n_rows // (n_workers * most))
+    return -(-n_rows // (n_workers * blocks_of_worker))
+
+
+def is_lazy(array: Any) -> bool:
+    """Say whether an array is computed later, block by block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch._core.partitioned import is_lazy
+    >>> is_lazy(np.ones(3))
+    False
+    """
+    return callable(getattr(type(array), "map_blocks", None))
+
+
+def refuse_lazy(what: str, block: Any) -> None:
+    """Refuse what is done in memory only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch._core.partitioned import refuse_lazy
+    >>> refuse_lazy("eigenvectors", np.ones((3, 2)))
+    """
+    if is_lazy(block):
+        raise HeatSketchError(
+            f"G is a {type(block).__name__}, and {what} cannot be found on a cluster; use a model "
+            "with engine='local', or fewer points."
+        )
+
+
+def as_block(A: Any, block: Any) -> Any:
+    """Return a block of columns as products take it, or say why ``A`` cannot be applied to it.
+
+    In the precision of its products, so that all sums have one; and in rows, one after another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import heat_operator, symmetric_scaling
+    >>> from heatsketch._core.partitioned import as_block
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> as_block(heat_operator(K, symmetric_scaling(K)), [[1], [-1]])
+    array([[ 1.],
+           [-1.]])
+    """
+    if not hasattr(A, "stationary_coefficients"):
+        raise DtypeError(
+            f"A is a {type(A).__name__}, not a heat operator; use heat_operator(K, scaling)."
+        )
+    block = block if is_lazy(block) else np.asarray(block)
+    if block.dtype.kind not in "biuf":
+        raise DtypeError(f"G has dtype {block.dtype}; give a block of real numbers.")
+    if block.ndim != 2 or block.shape[0] != A.shape[1]:
+        raise HeatSketchError(
+            f"G has shape {block.shape}, but A is applied to blocks of {A.shape[1]} rows; make one "
+            f"with gaussian_block({A.shape[1]}, n_columns, seed=0)."
+        )
+    dtype = min(np.result_type(A.dtype, block.dtype), np.dtype(np.float64))  # no long doubles
+    if is_lazy(block):
+        return block.astype(dtype, copy=False)
+    block = np.ascontiguousarray(block, dtype)
+    if not np.isfinite(block.sum()) and not np.isfinite(block).all():  # the sum may overflow
+        row = int(np.argmin(np.isfinite(block).all(axis=1)))
+        raise MissingValueError(f"G holds NaN or infinity in row {row}; make another block.")
+    return block
+
+
+def ones_for(K: Any) -> Any:
+    """Return a vector of ones that ``K`` can be multiplied by."""
+    return K.ones() if isinstance(K, RowBlocks) else np.ones(K.shape[1])
+
+
+def computed(K: Any, vector: Any) -> Any:
+    """Return a vector of ``K`` as one that nobody computes again."""
+    return K.keep(vector) if isinstance(K, RowBlocks) else vector
+
+
+def from_each_block(function: Callable[..., Any], array: Any, *others: Any) -> list[Any]:
+    """Return what a function makes of each block of rows, in order, computed now.
+
+    Other arrays are in the same blocks, and have as many dimensions.
+
+    Examples
+    --------
+    An array in memory is one block:
+
+    >>> import numpy as np
+    >>> from heatsketch._core.partitioned import from_each_block
+    >>> from_each_block(np.sum, np.ones((3, 2)))
+    [np.float64(6.0)]
+    """
+    if isinstance(array, np.ndarray):
+        return [function(array, *others)]
+    if array.ndim > 1:
+        array = array.rechunk({1: -1})
+    results = array.map_blocks(
+        partial(_as_entry, function),
+        *others,
+        dtype=object,
+        chunks=((1,) * array.numblocks[0], (1,))[: array.ndim],
+        meta=np.empty((0,) * array.ndim, object),
+    )
+    return in_memory(results).ravel().tolist()
+
+
+def _as_entry(function: Callable[..., Any], block: np.ndarray, *others: Any) -> np.ndarray:
+    entry = np.empty((1,) * block.ndim, object)
+    entry[(0,) * block.ndim] = function(block, *others)
+    return entry
+
+
+def in_memory(array: Any) -> np.ndarray:
+    """Return an array that is small as one in memory.
+
+    The tasks of a lazy one stay what they are: fused with others, they would be others under names
+    by which a cluster may know them already.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch._core.partitioned import in_memory
+    >>> in_memory(np.ones(2))
+    array([1., 1.])
+    """
+    return array.compute(optimize_graph=False) if is_lazy(array) else np.asarray(array)
+
+
+def of_pieces(function: Callable[[Any], Any], block: np.ndarray) -> list[Any]:
+    """Return what a function makes of each ``PIECE`` rows of an array in memory, in order."""
+    return in_threads(lambda i: function(block[i : i + PIECE]), range(0, len(block), PIECE))
+
+
+def from_each_piece(function: Callable[[Any], Any], array: Any) -> list[Any]:
+    """Return what a function makes of each ``PIECE`` rows, in order, computed now.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch._core.partitioned import from_each_piece
+    >>> from_each_piece(len, np.ones((5000, 2)))
+    [4096, 904]
+    """
+    found = from_each_block(partial(of_pieces, function), array)
+    return [result for results in found for result in results]
+
+
+def over_rows(function: Callable[[Any], np.ndarray], vector: Any, n_columns: int) -> Any:
+    """Return the block of what a function makes of a vector, blocks of rows one by one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch._core.partitioned import over_rows
+    >>> over_rows(lambda ids: np.multiply.outer(ids, [1, 10]), np.arange(3), 2)[2]
+    array([ 2, 20])
+    """
+    if isinstance(vector, np.ndarray):
+        return function(vector)
+    dtype = function(np.zeros(0, vector.dtype)).dtype
+    return vector[:, np.newaxis].map_blocks(
+        partial(_of_column, function),
+        chunks=(vector.chunks[0], (n_columns,)),
+        meta=np.empty((0, 0), dtype),
+    )
+
+
+def _of_column(function: Callable[[Any], np.ndarray], column: np.ndarray) -> np.ndarray:
+    return function(np.ascontiguousarray(column[:, 0]))
+
+
+def normal_vector(like: Any) -> Any:
+    """Return standard normals in the blocks of a vector: numpy's stream from the seed 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch._core.partitioned import normal_vector
+    >>> normal_vector(np.ones(2)) == np.random.default_rng(0).standard_normal(2)
+    array([ True,  True])
+    """
+    if isinstance(like, np.ndarray):
+        return np.random.default_rng(0).standard_normal(len(like)).astype(like.dtype)
+    return like.map_blocks(_normals, meta=np.empty(0, like.dtype))
+
+
+def _normals(block: np.ndarray, block_info: Any = None) -> np.ndarray:
+    # The stream cannot be entered in the middle, but is fast enough to run past the rows before.
+    start, stop = block_info[0]["array-location"][0]
+    generator = np.random.default_rng(0)
+    for skipped in range(0, start, NORMALS_AT_A_TIME):
+        generator.standard_normal(min(NORMALS_AT_A_TIME, start - skipped))
+    return generator.standard_normal(stop - start).astype(block.dtype)

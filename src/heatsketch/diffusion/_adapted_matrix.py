@@ -1,0 +1,76 @@
+r"""A block that fits the heat kernel, for a second sketch that errs much less than the first.
+
+The columns of a first sketch ``Y`` lie along the directions in which the heat kernel is large. With
+:math:`Q` an orthonormal basis of those, and :math:`G` random, the block
+
+.. math:: B = \bigl( Q, \; (I - Q Q^T) \, G / \sqrt{m} \bigr)
+
+replaces :math:`G`: what lies along :math:`Q` is kept as it is, and only the rest is left to
+chance. Distances from :math:`A^p B` still estimate diffusion distances without bias.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from heatsketch.exceptions import HeatSketchError
+
+__all__ = ["adapted_block"]
+
+# Share of the squares of a sketch in its last quarter of directions below which few random columns
+# are enough for what is left. None at all would be too few: two points next to each other may
+# differ in nothing but that.
+NEGLIGIBLE = 0.01
+
+
+def adapted_block(Y: Any, G: Any) -> np.ndarray:
+    r"""Block for a second sketch, as wide as the first: :math:`B = (Q, (I - Q Q^T) G / \sqrt m)`.
+
+    If the sketch is so wide that the last quarter of its directions hold next to nothing, seven
+    eighths of ``B`` are ``Q``; if not, one half is. Either way ``B`` comes multiplied by the square
+    root of its width, which :func:`sketch` divides by.
+
+    Parameters
+    ----------
+    Y : array of shape (n, k)
+        A sketch, with the stationary part if distances are to have it.
+    G : array of shape (n, k)
+        A random block, independent of the one that made ``Y``.
+
+    Returns
+    -------
+    array of shape (n, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import (
+    ...     diffusion_distances, exact_diffusion_distances, gaussian_affinity, gaussian_block,
+    ...     heat_operator, neighbor_graph, sketch, symmetric_scaling)
+    >>> from heatsketch.diffusion._adapted_matrix import adapted_block
+    >>> K = gaussian_affinity(neighbor_graph(np.arange(50.0)[:, np.newaxis]), epsilon=9.0)
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> first = sketch(A, gaussian_block(50, 20, seed=0), power=8)
+    >>> second = sketch(A, adapted_block(first, gaussian_block(50, 20, seed=1)), power=8)
+    >>> pairs = [[0, 1], [0, 49]]
+    >>> exact = exact_diffusion_distances(A, pairs, power=8)
+    >>> bool(np.abs(diffusion_distances(second, pairs).distance / exact - 1).max() < 0.01)
+    True
+    """
+    Y, G = np.asarray(Y), np.asarray(G)
+    if Y.shape != G.shape or Y.shape[1] > Y.shape[0]:
+        raise HeatSketchError(
+            f"Y has shape {Y.shape} and G has shape {G.shape}; give two blocks of one shape, with "
+            "no more columns than rows."
+        )
+    width = Y.shape[1]
+    basis, triangle = np.linalg.qr(Y)
+    turn, sizes, _ = np.linalg.svd(triangle)
+    left = np.sum(sizes[-(width // 4) :] ** 2) if width >= 4 else np.inf
+    n_adapted = width - width // 8 if left <= NEGLIGIBLE * np.sum(sizes**2) else width // 2
+    Q = basis @ turn[:, :n_adapted]
+    rest = G[:, : width - n_adapted]
+    rest = (rest - Q @ (Q.T @ rest)) / np.sqrt(max(1, width - n_adapted))
+    return (np.hstack([Q, rest]) * np.sqrt(width)).astype(np.result_type(Y.dtype, 1.0), copy=False)

@@ -1,0 +1,422 @@
+r"""All diffusion times at once: the sum that needs no choice of a power.
+
+.. math:: Y = \frac{1}{\sqrt k} f(\tilde A) G, \qquad
+          f(x) = \sum_{p \ge p_0} \alpha^{p - p_0} x^p = \frac{x^{p_0}}{1 - \alpha x},
+          \qquad \alpha = 1 - \frac{1}{T}
+
+:math:`\tilde A` is the heat operator without its stationary direction and ``T`` the horizon: heat
+is lost at the rate ``1 / T`` at every step. As ``T`` grows and for ``p_0 = 1`` the distance between
+rows of :math:`f(\tilde A)` is that of diffusion pseudotime (Haghverdi et al., 2016).
+
+``f`` is applied as a fixed polynomial. With the spectrum of :math:`\tilde A` in ``[low, high]``
+mapped to ``[-1, 1]`` by ``z(x)``, and ``z_0 = z(1 / alpha)``,
+
+.. math:: \frac{1}{1 - \alpha x} \approx \frac{1}{1 - \alpha x}
+          \left(1 - \frac{T_n(z)}{T_n(z_0)}\right)
+          = \frac{2}{\alpha (high - low) \cosh n \theta}
+            \sum_{j < n} (2 - [j = 0]) \frac{\sinh (n - j) \theta}{\sinh \theta} T_j(z),
+          \qquad \cosh \theta = z_0.
+
+Every eigenvalue has the same relative error :math:`1 / T_n(z_0)`, which is therefore a bound of the
+relative error of every distance. No inner products are needed: the number of products is known
+before the first one, and the polynomial depends on ``A`` alone, not on ``G``.
+
+In a graph of several connected components each component has a stationary direction of its own.
+All of them are left out, so that distances within a component are those of the component alone, and
+components are moved apart as a whole: see :meth:`Components.offsets`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import eigh_tridiagonal
+
+from heatsketch._core.partitioned import PIECE, as_block, computed, from_each_block, normal_vector
+from heatsketch._core.progress import steps
+from heatsketch.diffusion._chebyshev import (
+    Interval,
+    Recurrence,
+    Series,
+    frobenius_norm,
+    machine_epsilon,
+    ratio,
+)
+
+__all__ = [
+    "HORIZON",
+    "Components",
+    "Resolvent",
+    "add_offsets",
+    "all_times_weights",
+    "resolvent",
+    "sketch_all_times",
+    "spectrum",
+    "without_stationary",
+]
+
+# Flat from 1000 on for real data, and from 10,000 on for long curves: docs/method.md.
+HORIZON = 10_000
+# Relative error of distances; a sketch of 64 components has one of 9 %.
+TOLERANCE = 0.01
+# Lanczos: checked after so many steps, and whenever half as many have been added. The interval is
+# settled once the gap to its end changes by no more than this between two checks.
+FIRST_CHECK, MOST_STEPS, SETTLED = 16, 1000, 0.1
+# By how much connected components are moved apart, over the root mean square row of the embedding.
+SEPARATION = 8
+GRID = 64
+
+
+class Resolvent(NamedTuple):
+    r"""A sum over all times that is one product from its end.
+
+    Attributes
+    ----------
+    block : array of shape (n, k)
+        :math:`W = (I - \alpha \tilde A)^{-1} B` for the block ``B`` that was given.
+    n_products : int
+        Products with ``A`` that it took, those of single vectors not counted.
+    """
+
+    block: Any
+    n_products: int
+
+
+def sketch_all_times(
+    A: Any,
+    G: Any,
+    *,
+    first_power: int = 1,
+    labels: Any = None,
+    tolerance: float = TOLERANCE,
+    horizon: float = HORIZON,
+) -> Any:
+    r"""Embedding :math:`Y = f(\tilde A) G / \sqrt k` by all diffusion times together.
+
+    Parameters
+    ----------
+    A : HeatOperator
+    G : array of shape (n, k)
+        A random matrix; see :func:`gaussian_block` and :func:`rademacher_block`.
+    first_power : int, default=1
+        Power :math:`p_0` at which the sum starts.
+    labels : array of int of shape (n,), optional
+        Connected component of each row, numbered from 0; left out if there is only one.
+    tolerance : float, default=0.01
+        Bound of the relative error of distances.
+    horizon : float, default=10000
+        ``T``: heat is lost at the rate ``1 / T`` at every step.
+
+    Returns
+    -------
+    array of shape (n, k)
+
+    Examples
+    --------
+    One direction is left here, of eigenvalue 1/3, and 1/3 + 1/9 + ... = 1/2:
+
+    >>> import numpy as np
+    >>> from heatsketch import heat_operator, sketch_all_times, symmetric_scaling
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> sketch_all_times(A, np.array([[1.0], [-1.0]]), tolerance=1e-9).round(3)
+    array([[ 0.5],
+           [-0.5]])
+    """
+    G = as_block(A, G)
+    components = None if labels is None else Components(A, labels)
+    block, coefficients = without_stationary(A, G, components), A.stationary_coefficients(G)
+    for _ in range(first_power - 1):
+        block, coefficients = A.step(block, coefficients)
+    options = {"tolerance": tolerance, "horizon": horizon}
+    Y = A @ resolvent(A, block, components=components, **options).block
+    Y /= math.sqrt(Y.shape[1])
+    return Y if components is None else add_offsets(Y, labels, components.offsets(G, Y))
+
+
+def all_times_weights(values: np.ndarray, first_power: float) -> np.ndarray:
+    r"""Return :math:`f(x) = x^{p_0} / (1 - \alpha x)` of some eigenvalues.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion._all_times import all_times_weights
+    >>> all_times_weights(np.array([0.9, 0.5]), 1).round(1)
+    array([9., 1.])
+    """
+    return values**first_power / (1 - (1 - 1 / HORIZON) * values)
+
+
+def resolvent(
+    A: Any,
+    block: Any,
+    *,
+    components: Components | None = None,
+    tolerance: float = TOLERANCE,
+    horizon: float = HORIZON,
+) -> Resolvent:
+    r"""Apply :math:`(I - \alpha \tilde A)^{-1}` to a block.
+
+    Parameters
+    ----------
+    A : HeatOperator
+    block : array of shape (n, k)
+        Overwritten.
+    components : Components, optional
+        Of a graph that has several.
+    tolerance, horizon : float
+        As for :func:`sketch_all_times`.
+
+    Returns
+    -------
+    Resolvent
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion._all_times import resolvent
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> block, n_products = resolvent(A, np.array([[1.0], [-1.0]]), tolerance=1e-6)
+    >>> block.round(3)
+    array([[ 1.5],
+           [-1.5]])
+    """
+    end = horizon / (horizon - 1)
+    interval, found, n_products = spectrum(A, components, end), None, 0
+    while True:
+        block = without_stationary(A, block, components, out=block)
+        coefficients, size = _coefficients(interval, end, tolerance), frobenius_norm(block)
+        vectors = Recurrence(A, block, interval, [Series(coefficients)])
+        done = steps("all times", len(coefficients))
+        for degree in range(1, len(coefficients) + 1):
+            vectors.advance(degree)
+            done()
+        found = vectors.totals[0] if found is None else found + vectors.totals[0]
+        n_products += vectors.degree
+        if interval == WHOLE or ratio(frobenius_norm(vectors.current), size) <= 2:
+            return Resolvent(without_stationary(A, found, components, out=found), n_products)
+        # Eigenvalues lie outside: the vectors grew. What is left to solve for is known.
+        block = vectors.current / math.cosh(vectors.degree * _angle(interval, end))
+        interval = WHOLE
+
+
+WHOLE = Interval(-1.0, 1.0)
+
+
+def _coefficients(interval: Interval, end: float, tolerance: float) -> np.ndarray:
+    """Return those of the sum over polynomials in the docstring of this module."""
+    width, angle = interval.high - interval.low, _angle(interval, end)
+    n = math.ceil(math.acosh(1 / tolerance) / angle)
+    left = np.arange(n, 0, -1) * angle
+    # sinh(a) / cosh(b) without overflow
+    decay = np.exp(left - n * angle) * -np.expm1(-2 * left) / (1 + math.exp(-2 * n * angle))
+    coefficients = 4 * end / width * decay / math.sinh(angle)
+    coefficients[0] /= 2
+    return coefficients
+
+
+def _angle(interval: Interval, end: float) -> float:
+    """Return by how much a polynomial of one degree more is larger at the pole, as a logarithm."""
+    low, high = interval
+    return math.acosh((2 * end - high - low) / (high - low))
+
+
+# --- where the spectrum lies --------------------------------------------------------------------
+
+
+def spectrum(A: Any, components: Components | None = None, end: float = 1.0) -> Interval:
+    """Return where the spectrum of ``A`` lies, stationary directions left out, or somewhat more.
+
+    These are steps of Lanczos on one vector, until the distance between the largest eigenvalue and
+    ``end`` is known. Both ends are rounded outwards to a grid, so that they depend on ``A`` alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion._all_times import spectrum
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> low, high = spectrum(heat_operator(K, symmetric_scaling(K)))
+    >>> low < 1 / 3 < high < 0.5
+    True
+    """
+    current = without_stationary(A, normal_vector(A.stationary)[:, np.newaxis], components)
+    length = math.sqrt(_products(current, current)[0])
+    if not length > 0:
+        return Interval(0.0, 0.5)  # nothing but stationary directions
+    current, previous, check, gap = current / length, None, FIRST_CHECK, math.inf
+    diagonal, side = list[float](), [0.0]
+    for n_steps in range(1, min(MOST_STEPS, A.shape[0]) + 1):
+        w, factors = A.stationary_coefficients(current), (1.0, 0.0, side[-1])
+        following, _ = A.step(current, w, factors=factors, out=previous)
+        square, along, beyond = _products(current, following)
+        diagonal.append(float(along / square))
+        # Divided by the square, which is one but for rounding: else that would grow at every step.
+        side.append(math.sqrt(max(beyond - along**2 / square, 0.0)))
+        if side[-1] < 16 * machine_epsilon(A.dtype):
+            break
+        if n_steps == check:
+            before, (_, largest, residual) = gap, _ends(diagonal, side)
+            gap = end - largest
+            is_settled = gap >= (1 - SETTLED) * before and residual <= SETTLED * gap
+            if is_settled or gap <= 2 * (end - 1):
+                break
+            check = 3 * check // 2
+        following = computed(A.matrix, (following - diagonal[-1] * current) / side[-1])
+        if components is not None:
+            following = components.deflate(following)
+        previous, current = current, following
+    low, largest, residual = _ends(diagonal, side)
+    # Zero belongs to it: the eigenvalue of the stationary direction, once that is left out.
+    low = min(max(math.floor(low * GRID) / GRID, -1.0), 0.0)
+    gap = end - largest - residual
+    if gap <= 2 * (end - 1):  # the horizon is nearer
+        return Interval(low, 1.0)
+    return Interval(low, min(end - 2 ** (math.floor(4 * math.log2(gap)) / 4), 1.0))
+
+
+def _ends(diagonal: list[float], side: list[float]) -> tuple[float, float, float]:
+    """Return a lower bound of the spectrum, the largest Ritz value and its residual."""
+    values, vectors = eigh_tridiagonal(diagonal, side[1:-1])
+    # An eigenvalue lies within the residual of each Ritz value.
+    residuals = np.abs(side[-1] * vectors[-1])
+    return values[0] - 2 * residuals[0] - 0.01, values[-1], residuals[-1]
+
+
+def _products(x: Any, y: Any) -> np.ndarray:
+    """Return ``x @ x``, ``x @ y`` and ``y @ y`` of columns, the same bits in any row partition."""
+    return np.cumsum(np.concatenate(from_each_block(_products_of_pieces, x, y)), axis=0)[-1]
+
+
+def _products_of_pieces(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    starts = range(0, len(x), PIECE)
+    pieces = ((x[i : i + PIECE].astype(float), y[i : i + PIECE].astype(float)) for i in starts)
+    return np.array([[(a * a).sum(), (a * b).sum(), (b * b).sum()] for a, b in pieces])
+
+
+# --- connected components -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """The connected components of a graph, and the stationary direction of each.
+
+    Attributes
+    ----------
+    A : HeatOperator
+    labels : array of int of shape (n,)
+        Component of each row, numbered from 0.
+    """
+
+    A: Any
+    labels: Any
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Lengths of the stationary directions."""
+        v = self.A.stationary[:, np.newaxis]
+        return np.sqrt(self._sums(v, v)[:, 0])
+
+    def offsets(self, G: Any, embedding: Any) -> np.ndarray:
+        r"""Return what is added to all rows of a component, so that components lie apart.
+
+        The sum over all times of what a component keeps for ever has no end. Components are moved
+        into the directions of these sums instead, by eight times the root mean square of the rows
+        of the embedding: far, unless rows differ widely in length, and not so far that they
+        outweigh everything else. The largest component stays in place.
+
+        Parameters
+        ----------
+        G : array of shape (n, k)
+            The random matrix.
+        embedding : array of shape (n, k)
+            Without offsets.
+
+        Returns
+        -------
+        array of shape (n_components, k)
+        """
+        v = self.A.stationary[:, np.newaxis]
+        directions = self._sums(v, G) / self.lengths[:, np.newaxis] / math.sqrt(G.shape[1])
+        distance = SEPARATION * frobenius_norm(embedding) / math.sqrt(embedding.shape[0])
+        ones = v * 0 + 1
+        largest = np.argmax(self._sums(ones, ones)[:, 0])
+        return ((directions - directions[largest]) * (distance or 1.0)).astype(embedding.dtype)
+
+    def deflate(self, block: Any) -> Any:
+        """Return a block without the stationary direction of each component."""
+        v = self.A.stationary[:, np.newaxis]
+        coefficients = self._sums(v, block) / self.lengths[:, np.newaxis] ** 2
+        return _by_rows(_deflated, block, v, self.labels[:, np.newaxis], coefficients=coefficients)
+
+    def _sums(self, v: Any, block: Any) -> np.ndarray:
+        """Return ``v @ block`` over each component, the same bits in any row partition."""
+        found = from_each_block(_component_sums, block, v, self.labels[:, np.newaxis])
+        pieces = [piece for pieces in found for piece in pieces]
+        n_components = 1 + max(int(labels[-1]) for labels, _ in pieces)
+        totals = np.zeros((n_components, block.shape[1]))
+        for labels, sums in pieces:
+            totals[labels] += sums
+        return totals
+
+
+def add_offsets(block: Any, labels: Any, offsets: np.ndarray) -> Any:
+    """Return a block with the offset of its component added to each row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion._all_times import add_offsets
+    >>> add_offsets(np.zeros((3, 1)), np.array([0, 1, 0]), np.array([[0.0], [5.0]])).ravel()
+    array([0., 5., 0.])
+    """
+    return _by_rows(_moved, block, labels[:, np.newaxis], offsets=offsets)
+
+
+def without_stationary(
+    A: Any, block: Any, components: Components | None, *, out: Any = None
+) -> Any:
+    """Return a block without stationary directions; ``out`` may be the block itself."""
+    return A.deflate(block, out=out) if components is None else components.deflate(block)
+
+
+def _component_sums(
+    block: np.ndarray, v: np.ndarray, labels: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return for each ``PIECE`` rows the labels that occur, in order, and their sums."""
+    found = []
+    for start in range(0, len(block), PIECE):
+        rows = slice(start, start + PIECE)
+        present, places = np.unique(labels[rows, 0], return_inverse=True)
+        n_rows = len(places)
+        entries = v[rows, 0].astype(np.float64), (places, np.arange(n_rows))
+        found.append((present, sparse.csr_array(entries, (len(present), n_rows)) @ block[rows]))
+    return found
+
+
+def _by_rows(function: Callable[..., Any], block: Any, *others: Any, **arrays: Any) -> Any:
+    if isinstance(block, np.ndarray):
+        return function(block, *others, **arrays)
+    return block.map_blocks(function, *others, **arrays, dtype=block.dtype)
+
+
+def _moved(block: np.ndarray, labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    return block + offsets.astype(block.dtype)[labels[:, 0]]
+
+
+def _deflated(
+    block: np.ndarray, v: np.ndarray, labels: np.ndarray, coefficients: np.ndarray
+) -> np.ndarray:
+    found, coefficients = np.empty_like(block), coefficients.astype(block.dtype)
+    for start in range(0, len(block), PIECE):  # so that there is never a third block
+        rows = slice(start, start + PIECE)
+        found[rows] = block[rows] - v[rows] * coefficients[labels[rows, 0]]
+    return found

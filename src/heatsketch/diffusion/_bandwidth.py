@@ -1,0 +1,316 @@
+r"""The bandwidth of the kernel, and the intrinsic dimension, from the distances themselves.
+
+.. math:: m(\varepsilon) = \frac{1}{n} \sum_i
+          2 \, \frac{d \log \sum_j \exp(-d^2_{ij} / \varepsilon)}{d \log \varepsilon}
+
+On a manifold of dimension :math:`m` each sum grows as :math:`\varepsilon^{m/2}`, so that the curve
+comes near to :math:`m`. Two things bend it. It falls where a point has only itself for a
+neighbour, and where the manifold ends. It rises where the manifold bends: chords are shorter than
+the way along it, and the curve overshoots, to 1.2 on a circle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch._core.checks import (
+    check_finite,
+    check_rows,
+    float_dtype,
+    plain_floats,
+    refuse_filled,
+    refuse_negative,
+)
+from heatsketch._core.parallel import in_threads
+from heatsketch._core.partitioned import is_lazy
+from heatsketch.exceptions import DegenerateKernelError, MissingValueError
+from heatsketch.graph._metrics import refuse_zero_rows, squared_distances_to
+
+__all__ = ["EpsilonEstimate", "estimate_epsilon", "sampled_squares"]
+
+EPSILON_ROWS = 1000  # points whose distances are looked at
+EPSILON_POINTS = 200_000  # at most, to which they are
+EPSILON_ENTRIES = 5_000_000  # distances in all
+CHUNK_ENTRIES = 500_000  # at a time in a thread
+
+MOST_ROWS = 10_000  # of squared distances that are given
+ROWS_AT_A_TIME = 1000  # whose histograms are held
+N_BINS = 1000  # of logarithms of squared distances
+N_EPSILONS = 400  # of the curve
+FOOT = 0.7  # of the highest point of the curve, where the hill around it begins and ends
+CAUTION = 6  # power of the overshoot by which epsilon shrinks: on a circle 1.17**6, or 2.5
+
+
+class EpsilonEstimate(NamedTuple):
+    r"""A bandwidth, the intrinsic dimension there, and the curve that the bandwidth is read from.
+
+    Attributes
+    ----------
+    epsilon : float
+        The bandwidth.
+    dimension : float
+        Twice :math:`d \log \sum K_{ij} / d \log \varepsilon` there, where the sum is over pairs
+        that are apart; but no more than the height of the peak that epsilon is read from.
+    epsilons, dimensions : arrays
+        The curve: twice the slope of the logarithm of a point's kernel sum, itself included, on
+        average over the points. It falls to zero on both sides.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import estimate_epsilon
+    >>> estimate = estimate_epsilon(np.arange(100.0)[:, np.newaxis], metric="euclidean")
+    >>> estimate.epsilon == estimate.epsilons[np.argmax(estimate.dimensions)]  # nothing bends
+    np.True_
+    """
+
+    epsilon: float
+    dimension: float
+    epsilons: np.ndarray
+    dimensions: np.ndarray
+
+
+def estimate_epsilon(X: Any, *, metric: Any = None) -> EpsilonEstimate:
+    r"""Widest kernel that still sees the intrinsic dimension.
+
+    On a manifold of dimension :math:`m` kernel sums grow as
+    :math:`\sum_j \exp(-d^2_{ij}/\varepsilon) \propto \varepsilon^{m/2}` while
+    :math:`\varepsilon` lies between the spacing of the points and the size of the manifold, and
+    are flat outside. Where they are steepest, the kernel is as wide as it may be (Coifman,
+    Shkolnisky, Sigworth and Singer, 2008).
+
+    But a closed curve is steepest where the kernel reaches across it, which a kernel half as wide
+    does not. Therefore the slope there, over the slope at half the width, tells by how much
+    epsilon has to shrink: by the sixth power of that ratio, where it is above one.
+
+    Parameters
+    ----------
+    X : array or CSR array of shape (n_rows, n_points), or points
+        Squared distances of some points to all points. A sample of a few hundred rows will do,
+        and of more than 10,000 only every second, third, ... is used. A graph cut to near
+        neighbours gives too small an epsilon.
+    metric : str, callable or None, default=None
+        If given, ``X`` holds points, one a row, and this is how far they are apart: a name from
+        ``METRICS``, ``"precomputed"`` for distances, or a function of two points. Of many points
+        a sample is used, always the same.
+
+    Returns
+    -------
+    EpsilonEstimate
+        ``epsilon``, ``dimension``, and the curve ``dimensions`` over ``epsilons``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import estimate_epsilon, neighbor_graph
+    >>> angle = np.linspace(0, 2 * np.pi, 400, endpoint=False)
+    >>> circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> round(estimate_epsilon(neighbor_graph(circle)).dimension, 1)
+    1.1
+    >>> round(estimate_epsilon(circle, metric="euclidean").epsilon, 1)
+    0.5
+    """
+    X = _checked(X, metric)
+    if metric == "cosine":
+        refuse_zero_rows(X)
+    if metric is not None:
+        lots = np.random.default_rng(0).random(X.shape[0])
+        X = sampled_squares(X, metric=metric, lots=lots)
+    X = X[:: max(1, -(-X.shape[0] // MOST_ROWS))]
+    if sparse.issparse(X):
+        squares, row_starts = X.data, X.indptr
+    else:
+        squares, row_starts = X.ravel(), np.arange(X.shape[0] + 1) * X.shape[1]
+    _refuse_missing(squares)
+    if not (squares > 0).any():
+        raise DegenerateKernelError(
+            f"epsilon cannot be estimated: X of shape {X.shape} holds no distance above zero, "
+            "as if all points were equal; give epsilon as a number, or drop the duplicates."
+        )
+    return _read_curve(squares, row_starts)
+
+
+def sampled_squares(X: Any, *, metric: Any, lots: np.ndarray) -> Any:
+    """Squared distances of some points to all points, or to many, for :func:`estimate_epsilon`.
+
+    The smallest lots are drawn, so that the order of the points does not matter. Whoever is drawn
+    is among those to whom distances are taken.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_points, n_features)
+        Points; with ``metric="precomputed"`` their distances, dense or sparse.
+    metric : str or callable
+        A name from ``METRICS``, ``"precomputed"``, or a function of two points.
+    lots : array of shape (n_points,)
+        A random number for each point.
+
+    Returns
+    -------
+    array of shape (n_drawn, n_points)
+        A CSR array where sparse distances were given. In all at most ``EPSILON_ENTRIES``, of at
+        most ``EPSILON_ROWS`` points to at most ``EPSILON_POINTS``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion._bandwidth import sampled_squares
+    >>> sampled_squares(np.array([[0.0], [2.0]]), metric="euclidean", lots=np.array([0.7, 0.1]))
+    array([[0., 4.],
+           [4., 0.]])
+    """
+    X = X if is_lazy(X) else _rows(X)
+    X = X.astype(float_dtype(X.dtype), copy=False)
+    n_columns = min(X.shape[0], EPSILON_POINTS)
+    drawn = _rows(X[_smallest(lots, min(EPSILON_ROWS, EPSILON_ENTRIES // n_columns))])
+    if metric == "precomputed":
+        return drawn.power(2) if sparse.issparse(drawn) else np.square(drawn)
+    points = _rows(X if n_columns == X.shape[0] else X[_smallest(lots, n_columns)])
+    squares = squared_distances_to(points, metric)
+    d2 = np.empty((drawn.shape[0], n_columns), X.dtype)
+    step = max(1, CHUNK_ENTRIES // n_columns)
+
+    def fill(start: int) -> None:
+        rows = slice(start, start + step)
+        with np.errstate(over="ignore", invalid="ignore"):  # infinity is refused with its remedy
+            d2[rows] = squares(drawn[rows])
+
+    in_threads(fill, range(0, drawn.shape[0], step))
+    return d2
+
+
+def _smallest(lots: np.ndarray, n_drawn: int) -> np.ndarray:
+    """Return the places of the smallest lots, in order."""
+    if n_drawn >= len(lots):
+        return np.arange(len(lots))
+    return np.sort(np.argpartition(lots, n_drawn)[:n_drawn])
+
+
+# --- the curve ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Bins:
+    """Bins for the logarithms of squared distances: sums need each to a few percent only."""
+
+    lowest: float
+    width: float
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """The squared distances in the middle of the bins."""
+        with np.errstate(over="ignore"):
+            return np.exp(self.lowest + self.width * (np.arange(N_BINS) + 0.5))
+
+    def counts(self, squares: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return how many squares of each row are in each bin, and how many are zero."""
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        is_apart = squares > 0
+        logs = np.log(squares[is_apart], dtype=np.float64)
+        bins = np.minimum(((logs - self.lowest) / self.width).astype(np.intp), N_BINS - 1)
+        places = rows[is_apart] * N_BINS + bins
+        counts = np.bincount(places, minlength=len(lengths) * N_BINS).reshape(-1, N_BINS)
+        # Every point is at distance zero from itself, whether that is stored or not.
+        return counts.astype(np.float64), np.maximum(lengths - counts.sum(axis=1), 1)
+
+
+def _read_curve(squares: np.ndarray, row_starts: np.ndarray) -> EpsilonEstimate:
+    """Draw the curve and read it; ``row_starts`` says where the squares of each row begin."""
+    apart = squares[squares > 0]
+    smallest, largest = float(apart.min()), float(apart.max())
+    lowest, highest = np.log([smallest, largest])
+    bins = _Bins(lowest, max(highest - lowest, 1.0) / N_BINS)
+    # Beyond these bounds every affinity is 0 or every affinity is 1.
+    limits = np.finfo(np.float64)
+    bounds = max(smallest / 30, limits.tiny), min(largest, limits.max / 32) * 30
+    epsilons = np.geomspace(*bounds, N_EPSILONS)
+    dimensions, counts = _mean_dimensions(squares, row_starts, bins, epsilons)
+    first, peak = _hill(dimensions)
+    epsilon = float(epsilons[peak])
+    overshoot = _dimension(counts, bins, epsilon) / _dimension(counts, bins, epsilon / 4)
+    # Pairs that are almost equal would look like an overshoot, but do not make a hill.
+    epsilon = max(epsilon / max(overshoot, 1.0) ** CAUTION, float(epsilons[first]))
+    # Between regular points there are no small distances, and the slope of the others is high.
+    dimension = min(_dimension(counts, bins, epsilon), float(dimensions[peak]))
+    return EpsilonEstimate(epsilon, dimension, epsilons, dimensions)
+
+
+def _mean_dimensions(
+    squares: np.ndarray, row_starts: np.ndarray, bins: _Bins, epsilons: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return twice the mean slope of rows, in which every point counts alike, and all counts."""
+    affinities, growths = _kernel(bins, epsilons)
+    n_rows = len(row_starts) - 1
+    dimensions, all_counts = np.zeros(len(epsilons)), np.zeros(N_BINS)
+    for start in range(0, n_rows, ROWS_AT_A_TIME):
+        starts = row_starts[start : start + ROWS_AT_A_TIME + 1]
+        counts, n_zeros = bins.counts(squares[starts[0] : starts[-1]], np.diff(starts))
+        slopes = (counts @ growths) / (counts @ affinities + n_zeros[:, np.newaxis])
+        dimensions += 2 * slopes.sum(axis=0) / n_rows
+        all_counts += counts.sum(axis=0)
+    return dimensions, all_counts
+
+
+def _dimension(counts: np.ndarray, bins: _Bins, epsilon: float) -> float:
+    """Return twice the slope of the kernel sum over all pairs that are apart."""
+    affinities, growths = _kernel(bins, np.array([epsilon]))
+    return float(2 * (counts @ growths)[0] / (counts @ affinities)[0])
+
+
+def _kernel(bins: _Bins, epsilons: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the affinity in each bin, and its derivative by the logarithm of epsilon."""
+    with np.errstate(over="ignore"):
+        # Where exp(-scaled) is 0 anyway, keep 0 * inf from being nan.
+        scaled = np.minimum(bins.sizes[:, np.newaxis] / epsilons, 1000)
+    affinities = np.exp(-scaled)
+    return affinities, affinities * scaled
+
+
+def _hill(whole: np.ndarray) -> tuple[int, int]:
+    """Return where the hill around the steepest point begins, and where its last rise ends.
+
+    Noise has a peak of its own, on the left and often higher; what it hides is the last peak of
+    the same hill. Clusters far apart have one, too, on the right, but of another hill.
+    """
+    low = np.flatnonzero(whole < FOOT * whole.max())
+    low = np.concatenate([[-1], low, [len(whole)]])
+    after = np.searchsorted(low, np.argmax(whole))
+    first, stop = int(low[after - 1]) + 1, int(low[after])
+    rises = np.flatnonzero(np.diff(whole[first:stop]) > 0)
+    return first, first + int(max(rises + 1, default=0))
+
+
+# --- refusals -----------------------------------------------------------------------------
+
+
+def _checked(X: Any, metric: Any) -> Any:
+    """Return plain floats; what is missing among squared distances is counted later."""
+    is_given = metric is None or metric == "precomputed"
+    if is_given:
+        refuse_filled(X, "X")
+    X = _rows(plain_floats(X))
+    check_rows(X)
+    if is_given:
+        refuse_negative(X, f"metric={metric!r}", "distances are at least 0")
+    if metric is not None:
+        check_finite(X)
+    return X
+
+
+def _rows(X: Any) -> Any:
+    """Return an array or a CSR array, which has rows."""
+    return sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
+
+
+def _refuse_missing(squares: np.ndarray) -> None:
+    missing = ~np.isfinite(squares)
+    if missing.any():
+        raise MissingValueError(
+            f"X gives {squares[np.argmax(missing)]} as a squared distance, and "
+            f"{np.count_nonzero(missing)} such values of {squares.size}; correct or rescale X, or "
+            "correct metric if it is your own."
+        )

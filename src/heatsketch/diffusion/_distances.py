@@ -1,0 +1,356 @@
+r"""Diffusion distances: exact ones, sketched ones with their intervals, and distortion.
+
+.. math:: d_p(i, j) = |(A^p)_i - (A^p)_j|
+
+compares how heat spreads from two points in ``p`` steps. It is what a sketch estimates.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial.distance import pdist, squareform
+
+from heatsketch._core.partitioned import is_lazy
+from heatsketch.diffusion._confidence import (
+    DistanceEstimate,
+    distance_estimate,
+    order_confidence,
+    simultaneous_confidence,
+)
+from heatsketch.exceptions import HeatSketchError, MissingValueError
+
+__all__ = [
+    "DiffusionNeighbors",
+    "bilipschitz_constant",
+    "diffusion_distances",
+    "diffusion_neighbors",
+    "exact_diffusion_distances",
+]
+
+
+class DiffusionNeighbors(NamedTuple):
+    r"""Nearest rows of a sketch by :math:`|y_i - y_j|`, and how sure their order is.
+
+    Attributes
+    ----------
+    indices : array of shape (m, n_neighbors)
+        The nearest rows, from the nearest on, the row itself left out.
+    distance, low, high : arrays of shape (m, n_neighbors)
+        As in :class:`DistanceEstimate`. The intervals cover the error of the sketch only, and
+        allow for the choice of the neighbours by the same sketch. The distances do not: they
+        are too small on average.
+    confidence : array of shape (m, n_neighbors)
+        That a neighbour is nearer than the one after it, the last one than the first that is
+        left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import diffusion_neighbors
+    >>> Y = np.random.default_rng(0).normal(size=(9, 32)) * np.arange(9.0)[:, np.newaxis]
+    >>> diffusion_neighbors(Y, [0], n_neighbors=3).indices
+    array([[1, 2, 3]])
+    """
+
+    indices: np.ndarray
+    distance: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    confidence: np.ndarray
+
+
+def diffusion_distances(
+    Y: Any,
+    pairs: Any,
+    *,
+    confidence: float = 0.95,
+    simultaneous: bool = False,
+    random_matrix: str = "gaussian",
+) -> DistanceEstimate:
+    r"""Diffusion distances of some pairs, with intervals.
+
+    .. math:: \frac{k \, |y_i - y_j|^2}{d_p(i, j)^2} \sim \chi^2_k
+
+    Parameters
+    ----------
+    Y : array of shape (n, k)
+        What :func:`sketch` returned.
+    pairs : array of int of shape (m, 2)
+        Pairs of rows.
+    confidence : float, default=0.95
+        Probability with which an interval covers the true distance.
+    simultaneous : bool, default=False
+        Whether it is the probability that all ``m`` of them do.
+    random_matrix : {"gaussian", "rademacher"}, default="gaussian"
+        What the sketch was made with. Intervals for signs are wider, since they have to hold for
+        pairs whose law is far from a Gaussian's.
+
+    Returns
+    -------
+    DistanceEstimate
+        ``distance``, ``low`` and ``high``, arrays of shape (m,). The interval covers the error of
+        the sketch only: not that of the sample, nor that of an approximate graph. It holds for
+        pairs that were chosen without looking at the sketch; for those that it found to be near
+        see :func:`diffusion_neighbors`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import (
+    ...     diffusion_distances, exact_diffusion_distances, gaussian_affinity, gaussian_block,
+    ...     heat_operator, neighbor_graph, sketch, symmetric_scaling)
+    >>> K = gaussian_affinity(neighbor_graph(np.arange(50.0)[:, np.newaxis]), epsilon=9.0)
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> Y = sketch(A, gaussian_block(50, 100, seed=0), power=4)
+    >>> distance, low, high = diffusion_distances(Y, [[0, 1], [0, 49]])
+    >>> exact = exact_diffusion_distances(A, [[0, 1], [0, 49]], power=4)
+    >>> bool(((low < exact) & (exact < high)).all())
+    True
+    """
+    pairs = _pairs(pairs, len(Y))
+    if is_lazy(Y):  # bring only the rows that are asked for
+        rows, places = np.unique(pairs, return_inverse=True)
+        Y, pairs = Y[rows], places.reshape(pairs.shape)
+    Y = np.asarray(Y)
+    sure = simultaneous_confidence(confidence, len(pairs) if simultaneous else 1)
+    apart = Y[pairs[:, 0]].astype(np.float64) - Y[pairs[:, 1]]
+    if not np.isfinite(apart).all():
+        row = pairs[int(np.argmin(np.isfinite(apart).all(axis=1))), 0]
+        raise MissingValueError(
+            f"Y holds NaN or infinity in row {row} or the one compared with it; drop such rows."
+        )
+    return distance_estimate(apart, sure, random_matrix=random_matrix)
+
+
+def diffusion_neighbors(
+    Y: Any,
+    rows: Any,
+    *,
+    n_neighbors: int,
+    confidence: float = 0.95,
+    simultaneous: bool = False,
+    random_matrix: str = "gaussian",
+) -> DiffusionNeighbors:
+    r"""Nearest neighbours by :math:`|y_i - y_j|`, with intervals and the confidence in their order.
+
+    The sketch chooses neighbours whose distances it estimates too small. So the upper end of an
+    interval is higher than that of :func:`diffusion_distances`: its tail is multiplied by
+    ``n_neighbors / (n - 1)``, the share of the candidates that was chosen. The lower end is the
+    same.
+
+    Parameters
+    ----------
+    Y : array of shape (n, k)
+        What :func:`sketch` returned.
+    rows : array of int of shape (m,)
+        Whose neighbours.
+    n_neighbors : int
+        How many, at most ``n - 2``.
+    confidence : float, default=0.95
+        Probability with which an interval covers the true distance, on average over the
+        neighbours of a row. The first neighbours may be below that average.
+    simultaneous : bool, default=False
+        Whether it is the probability that the intervals of all neighbours of a row cover.
+    random_matrix : {"gaussian", "rademacher"}, default="gaussian"
+        As for :func:`diffusion_distances`.
+
+    Returns
+    -------
+    DiffusionNeighbors
+        ``indices``, ``distance``, ``low``, ``high`` and ``confidence``. The interval covers the
+        error of the sketch only: not that of the sample, nor that of an approximate graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import diffusion_neighbors
+    >>> Y = np.random.default_rng(0).normal(size=(9, 32)) * np.arange(9.0)[:, np.newaxis]
+    >>> (diffusion_neighbors(Y, [0], n_neighbors=2).confidence > 0.5).all()
+    np.True_
+    """
+    from sklearn.neighbors import NearestNeighbors  # whose import takes a while
+
+    Y, rows = np.asarray(Y), np.asarray(rows)
+    Y = Y if Y.dtype.kind == "f" else Y.astype(np.float64)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise HeatSketchError(
+            f"rows has shape {rows.shape} and dtype {rows.dtype}; give a list of row numbers."
+        )
+    _check_range("rows", rows, len(Y))
+    if not 1 <= n_neighbors <= len(Y) - 2:
+        raise HeatSketchError(
+            f"n_neighbors={n_neighbors} of {len(Y)} points cannot be told from the next one; "
+            f"use 1 to {len(Y) - 2}."
+        )
+    # In units of a power of two, which rounds nothing: squares of tiny entries would be lost.
+    scaled = np.ldexp(Y, -np.frexp(np.max(np.abs(Y)))[1])
+    found = NearestNeighbors(n_neighbors=n_neighbors + 2).fit(scaled).kneighbors(scaled[rows])[1]
+    # The row itself goes last, wherever its duplicates have put it, and is then left off.
+    itself = found == rows[:, np.newaxis]
+    order = np.argsort(itself, axis=1, kind="stable")
+    found = np.take_along_axis(found, order, axis=1)[:, : n_neighbors + 1]
+    apart, units = (
+        block[found].astype(np.float64) - block[rows][:, np.newaxis] for block in (Y, scaled)
+    )
+    estimate = distance_estimate(
+        apart[:, :-1],
+        simultaneous_confidence(confidence, n_neighbors if simultaneous else 1),
+        random_matrix=random_matrix,
+        selected=n_neighbors / (len(Y) - 1),
+    )
+    sure = order_confidence(units[:, :-1], units[:, 1:])
+    return DiffusionNeighbors(found[:, :-1], *estimate, sure)
+
+
+def _pairs(pairs: Any, n_rows: int) -> np.ndarray:
+    try:
+        found = np.asarray(pairs)
+    except ValueError as error:
+        raise HeatSketchError(
+            f"pairs={reprlib.repr(pairs)} has rows of different lengths; give two row numbers in "
+            "each of them."
+        ) from error
+    if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
+        raise HeatSketchError(
+            f"pairs has shape {found.shape} and dtype {found.dtype}; give two row numbers in each "
+            "of its rows."
+        )
+    _check_range("pairs", found, n_rows)
+    return found
+
+
+def _check_range(name: str, rows: np.ndarray, n_rows: int) -> None:
+    if rows.size and not (rows.min() >= 0 and rows.max() < n_rows):
+        raise HeatSketchError(
+            f"{name} has rows from {rows.min()} to {rows.max()}, but there are {n_rows}; count "
+            "them from 0."
+        )
+
+
+def exact_diffusion_distances(
+    A: Any,
+    pairs: Any = None,
+    *,
+    power: int,
+    stationary: str = "drop",
+    weighting: str = "symmetric",
+) -> np.ndarray:
+    r"""Diffusion distances :math:`d_p(i, j) = |(A^p)_i - (A^p)_j|`, from the rows of ``A^p``.
+
+    Parameters
+    ----------
+    A : HeatOperator of shape (n, n)
+    pairs : array of int of shape (m, 2), optional
+        Pairs of points; all of them if left out. The cost is that of a sketch with one column
+        for each point that occurs.
+    power : int
+        Diffusion time ``p``.
+    stationary : {"drop", "keep"}, default="drop"
+        Whether the stationary direction counts. For the bistochastic normalization it makes
+        no difference; for the symmetric one it adds a term that compares densities.
+    weighting : {"symmetric", "random_walk"}, default="symmetric"
+        "random_walk" divides each row by its entry of the stationary direction, of length one:
+        Coifman and Lafon's distance between distributions of a random walk,
+        :math:`\sum_l (P^p_{il} - P^p_{jl})^2 / \pi_l`.
+
+    Returns
+    -------
+    array of shape (m,), or (n, n) without ``pairs``
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import exact_diffusion_distances, heat_operator, symmetric_scaling
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> exact_diffusion_distances(A, [[0, 1]], power=1).round(6)
+    array([0.471405])
+    """
+    if stationary not in ("drop", "keep"):
+        raise HeatSketchError(f"stationary={stationary!r} is unknown; use 'drop' or 'keep'.")
+    if weighting not in ("symmetric", "random_walk"):
+        raise HeatSketchError(
+            f"weighting={weighting!r} is unknown; use 'symmetric' or 'random_walk'."
+        )
+    if not (0 <= power < np.inf and power == int(power)):
+        raise HeatSketchError(
+            f"power={power} is negative or not whole; use a whole number of at least 0."
+        )
+    if pairs is None:
+        rows = _rows(A, np.arange(A.shape[0]), power, stationary)
+        return squareform(pdist(rows / _weights(A, slice(None), weighting)))
+    points, places = np.unique(_pairs(pairs, A.shape[0]), return_inverse=True)
+    rows = _rows(A, points, power, stationary) / _weights(A, points, weighting)
+    first, second = places.reshape(np.shape(pairs)).T
+    return np.linalg.norm(rows[first] - rows[second], axis=1)
+
+
+def _rows(A: Any, points: np.ndarray, power: int, stationary: str) -> np.ndarray:
+    """Return some rows of ``A^p``, which are its columns, since it is symmetric."""
+    block = np.zeros((A.shape[0], len(points)), A.dtype)
+    block[points, np.arange(len(points))] = 1
+    coefficients = A.stationary_coefficients(block)
+    for _ in range(int(power)):
+        block = A @ A.deflate(block)
+    if stationary == "keep":
+        block = block + A.stationary_part(coefficients)
+    return block.T.astype(np.float64)
+
+
+def _weights(A: Any, points: Any, weighting: str) -> Any:
+    """Return what rows are divided by, as a column."""
+    if weighting == "symmetric":
+        return 1.0
+    v = A.stationary.astype(np.float64)
+    return v[points, np.newaxis] / np.linalg.norm(v)
+
+
+def bilipschitz_constant(Y: Any, distances: Any) -> float:
+    r"""Distortion of an embedding, whatever its scale.
+
+    .. math::
+
+        L = \max_{i \ne j} \frac{|y_i - y_j|}{d_{ij}} \Big/
+            \min_{i \ne j} \frac{|y_i - y_j|}{d_{ij}}
+
+    One means that all distances are kept up to a common factor; infinity that two
+    different points fell together, or that two points at distance zero were torn apart.
+
+    Parameters
+    ----------
+    Y : array of shape (n, k)
+        The embedding.
+    distances : array of shape (n, n)
+        What the distances should be.
+
+    Returns
+    -------
+    float
+        At least 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import bilipschitz_constant, neighbor_graph
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> distances = np.sqrt(neighbor_graph(X))
+    >>> round(bilipschitz_constant(5 * X, distances), 9)
+    1.0
+    >>> bilipschitz_constant(X[:, :1], distances) > 10
+    True
+    """
+    wanted = squareform(np.asarray(distances, np.float64), checks=False)
+    found = pdist(np.asarray(Y, np.float64))
+    apart = wanted > 0
+    if not apart.any():
+        raise HeatSketchError(
+            f"distances of {len(Y)} points are all zero, so no distortion is defined; "
+            "give at least two different points."
+        )
+    if np.any(found[~apart] > 0):
+        return float("inf")
+    stretch = found[apart] / wanted[apart]
+    return float(stretch.max() / stretch.min()) if stretch.min() > 0 else float("inf")

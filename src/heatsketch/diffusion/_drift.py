@@ -1,0 +1,405 @@
+r"""What changed between two sketches, and which rows moved.
+
+.. math:: Y - Z = \frac{1}{\sqrt{k}} M G, \qquad M = A^p - B^p, \qquad
+          E |Y - Z|_F^2 = \operatorname{tr} M^2 = |A^p - B^p|_F^2,
+
+if both were made with the same ``G``. The random numbers depend on the seed, the id of the row
+and the column only, so two data sets with the same ids share them, and nothing has to be turned
+or aligned before one embedding is subtracted from the other. The variance is
+
+.. math:: \operatorname{Var} |Y - Z|_F^2 = \frac{2}{k} \operatorname{tr} M^4
+
+for Gaussians and less for signs (the paper prints :math:`\frac{2}{k} \operatorname{tr} M^2`).
+It is read off the two sketches: with :math:`\Delta = Y - Z` two columns ``c`` and ``d`` have
+:math:`E (\Delta^T \Delta)_{cd}^2 = \operatorname{tr} M^4 / k^2`.
+
+A row that comes or goes is a row and a column of zeros in the matrix that lacks it.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import polygamma
+from scipy.stats import false_discovery_control, norm, t
+
+from heatsketch.diffusion._confidence import DistanceEstimate, distance_estimate, scale_interval
+from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError
+
+__all__ = ["Drift", "check_comparable", "drift"]
+
+DECILE = float(norm.ppf(0.9))
+NEAREST = 7  # which neighbour of a row says how sparse rows are around it
+# The second ratio need be a little less rare than the first: of what the first alone found, nearly
+# all is still found, and the level is kept in all of benchmarks/drift_level.py.
+LENIENCE = 1.25
+MOST_REFERENCES = 1000  # rows among which the neighbours of all are looked for
+ROWS_AT_A_TIME = 500
+
+
+class Drift(NamedTuple):
+    r"""What changed from one sketch to another: :math:`|A^p - B^p|_F^2`, and row by row.
+
+    Attributes
+    ----------
+    total : float
+        Estimate of :math:`|A^p - B^p|_F^2`.
+    standard_error : float
+        Its estimated standard deviation over random blocks; too large for signs.
+    low, high : float
+        Between which the true total lies. Like those of ``rows``, this interval covers the error
+        of the sketch only: not that of the samples, nor that of approximate graphs.
+    relative : float
+        ``total`` over the mean of :math:`|Y|_F^2` and :math:`|Z|_F^2`: 0.07 means that 7 % of the
+        heat kernel moved. About 2 means nothing in common, as if the seeds differed.
+    rows : DistanceEstimate
+        How far each common row moved, each by itself: :math:`|(A^p)_i - (B^p)_i|`.
+    p_values : array of shape (n_common,)
+        How likely a row moves so far where it is a row like the others.
+    moved : array of bool of shape (n_common,)
+        Rows that moved more than the others, after a correction for many tests.
+    ids : array of shape (n_common,)
+        Ids that both have, in the order of ``Y``.
+    came, went : arrays
+        Ids that only ``Z`` has, and only ``Y``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import drift
+    >>> found = drift(np.eye(3), 2 * np.eye(3))
+    >>> found.total, found.relative
+    (3.0, 0.4)
+    """
+
+    total: float
+    standard_error: float
+    low: float
+    high: float
+    relative: float
+    rows: DistanceEstimate
+    p_values: np.ndarray
+    moved: np.ndarray
+    ids: np.ndarray
+    came: np.ndarray
+    went: np.ndarray
+
+
+def drift(
+    Y: Any,
+    Z: Any,
+    *,
+    ids: Any = None,
+    other_ids: Any = None,
+    confidence: float = 0.95,
+    random_matrix: str = "gaussian",
+) -> Drift:
+    r"""Drift between two sketches that share their random numbers.
+
+    .. math:: E |Y - Z|_F^2 = |A^p - B^p|_F^2, \qquad
+              \operatorname{Var} |Y - Z|_F^2 = \frac{2}{k} \operatorname{tr} (A^p - B^p)^4
+
+    Both matrices are taken over all ids of either, with zeros where a row is absent. So a
+    common row whose neighbour went has drifted by the heat that it sent there, and the total
+    counts the rows that came or went in full.
+
+    Any change of the data moves every row a little, so the question is which rows moved more than
+    the others. A row did if it moved far for its length, and far for its surroundings:
+
+    .. math:: \frac{|y_i - z_i|^2}{|y_i + z_i|^2} \quad \text{and} \quad
+              \frac{|y_i - z_i|^2}{\delta_i^2 + \mu_i^2}.
+
+    Here :math:`\delta_i` is the distance to the seventh nearest row and :math:`\mu_i` the median
+    move of the nearest fifth of the rows, each in the sketch where it is larger. Noise moves a
+    row farther where rows are sparse, and a group of rows as one where few links hold it.
+    (Of more than a thousand rows, a thousand stand for all.) What is usual for either ratio the
+    rows say themselves (Efron, 2004): its logarithms have a centre, a spread and a skewness,
+    found from their deciles. ``moved`` holds the rows beyond in both, at a false discovery rate
+    (Benjamini and Hochberg, 1995) of ``1 - confidence``. It is relative: where all rows moved
+    alike none is in it, however large ``total`` is. A row that jumps takes its neighbours along,
+    and less than a tenth of the rows may move for these to be told from the others: a small
+    power, which keeps heat near its row, tells them best.
+
+    Parameters
+    ----------
+    Y, Z : arrays of shape (n, k) and (m, k)
+        Two sketches with the same seed, power and columns, of at least two columns.
+    ids : array of shape (n,), optional
+        Ids of the rows of ``Y``, those that the sketch was made with; their positions if left
+        out.
+    other_ids : array of shape (m,), optional
+        Ids of the rows of ``Z``; the same as ``ids`` if left out.
+    confidence : float, default=0.95
+        Of the intervals, and one minus the false discovery rate.
+    random_matrix : {"gaussian", "rademacher"}, default="gaussian"
+        What the sketches were made with.
+
+    Returns
+    -------
+    Drift
+        Its intervals cover the error of the sketch only.
+
+    Raises
+    ------
+    HeatSketchError
+        If the sketches have different columns, ids do not fit, or no row is common.
+
+    References
+    ----------
+    B. Efron, "Large-scale simultaneous hypothesis testing: the choice of a null hypothesis",
+    Journal of the American Statistical Association 99 (2004).
+
+    Examples
+    --------
+    Images of digits, taken twice; the second time two rows show other digits:
+
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from heatsketch import HeatSketch, drift
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> before, after = X + np.random.default_rng(0).normal(size=(2, *X.shape))
+    >>> after[7], after[100] = X[0], X[1]
+    >>> model = HeatSketch(n_neighbors=15, power=2, epsilon=500)
+    >>> found = drift(model.fit_transform(before), model.fit_transform(after))
+    >>> found.ids[found.moved], round(found.relative, 1)
+    (array([  7, 100]), 0.1)
+    """
+    precision = _precision(Y, Z)
+    Y, Z = _sketched("Y", Y), _sketched("Z", Z)
+    _check_columns(Y.shape[1], Z.shape[1])
+    ids = _checked_ids("ids", np.arange(len(Y)) if ids is None else ids, len(Y))
+    other_ids = _checked_ids("other_ids", ids if other_ids is None else other_ids, len(Z))
+    y, z = _common(ids, other_ids)
+    went, came = np.delete(np.arange(len(Y)), y), np.delete(np.arange(len(Z)), z)
+    moves = Y[y] - Z[z]
+    rows = distance_estimate(moves, confidence, random_matrix=random_matrix)
+    p_values = _p_values(Y[y], Z[z], precision)
+    # With the rows that came or went the difference is that of the whole matrices.
+    total, standard_error, n_effective = _total(np.concatenate([moves, Y[went], Z[came]]))
+    low, high = scale_interval(n_effective, confidence, random_matrix=random_matrix)
+    return Drift(
+        total=total,
+        standard_error=standard_error,
+        low=low**2 * total,
+        high=high**2 * total if high < np.inf else np.inf,
+        relative=float(_ratio(total, (np.sum(Y**2) + np.sum(Z**2)) / 2)),
+        rows=rows,
+        p_values=p_values,
+        moved=false_discovery_control(p_values) <= 1 - confidence,
+        ids=ids[y],
+        came=other_ids[came],
+        went=ids[went],
+    )
+
+
+# What a sketch depends on besides its data, by the names that messages give.
+OPTIONS = {
+    "seed": "seed_",
+    "random_matrix": "random_matrix",
+    "n_components": "n_components",
+    "power": "power",
+    "first power": "power_",
+    "epsilon": "epsilon",
+    "n_neighbors": "n_neighbors",
+    "metric": "metric",
+    "affinity": "affinity",
+    "self_loops": "self_loops",
+    "normalization": "_normalization",
+    "weighting": "weighting",
+    "stationary": "stationary",
+}
+
+
+def check_comparable(model: Any, other: Any) -> None:
+    """Refuse models whose difference would be one of their options, too."""
+    for name, attribute in OPTIONS.items():
+        one, two = getattr(model, attribute), getattr(other, attribute)
+        if one != two:
+            raise HeatSketchError(
+                f"{name}={one!r} here, but {two!r} in the other sketch; fit both with "
+                "the same, and with an int as random_state."
+            )
+
+
+# --- the whole -----------------------------------------------------------------------------
+
+
+def _total(difference: np.ndarray) -> tuple[float, float, int]:
+    """Return the total, its standard error, and how many columns a single row would need for it.
+
+    A row has ``k`` terms, and a matrix of which ``r`` directions changed alike has ``k r``
+    (Satterthwaite, 1946). Taken from the whole Gram matrix, ``r`` lies between 1 and ``k`` and is
+    rather too small. Without the diagonal it would have no bias, nor any bound for few columns,
+    where the interval would then be too short.
+    """
+    n_columns = difference.shape[1]
+    gram = difference.T @ difference
+    total = float(np.trace(gram))
+    if not total:
+        return 0.0, 0.0, n_columns
+    gram /= total  # heat that has decayed far may have no fourth power in floating point
+    diagonal, all_squares = float(np.sum(np.diagonal(gram) ** 2)), float(np.sum(gram**2))
+    # tr M^4 is the mean of k^2 times the squares off the diagonal, k (k - 1) of them.
+    relative_variance = 2 * max(all_squares - diagonal, 0.0) / (n_columns - 1)
+    n_effective = max(n_columns, int(n_columns / all_squares))
+    return total, total * float(np.sqrt(relative_variance)), n_effective
+
+
+# --- the rows ------------------------------------------------------------------------------
+
+
+def _p_values(Y: np.ndarray, Z: np.ndarray, precision: float) -> np.ndarray:
+    """Return how likely a row moves so far where it moves as the others do.
+
+    A row is an alarm only if it moved far for its length and for its surroundings. Heat that
+    stays together, at the rim of the data or where they are thin, makes long rows, which move
+    farther for the same cause; a short row between two groups moves as far as they do, and so
+    does a row that has nothing near it.
+    """
+    squares = _squares(Y - Z)
+    shares = _ratio(squares, squares + _squares(Y + Z))
+    # Two fits of the same data differ by rounding; rows are not compared by that.
+    shares = np.where(shares > precision, shares, 0.0)
+    if not shares.any() or len(shares) < 2:
+        return np.full(len(shares), 0.5)
+    # Between a tiny drift and one yet tinier there is no difference that matters.
+    odds = (shares + shares.mean() / 10) / np.maximum(1 - shares, precision)
+    usual = np.sum(
+        [np.maximum(*pair) for pair in zip(*_around(Y, Z, squares), strict=True)], axis=0
+    )
+    usual += max(np.median(usual) / 10, np.finfo(float).tiny)
+    local = (squares + np.median(squares) / 10) / usual
+    by_length, by_place = (_upper_tail(ratios, Y.shape[1]) for ratios in (odds, local))
+    return np.maximum(by_length, by_place**LENIENCE)
+
+
+def _upper_tail(values: np.ndarray, n_columns: int) -> np.ndarray:
+    """Return how likely values so large are, judged by the deciles of their logarithms."""
+    logarithms = np.log(np.maximum(values, np.finfo(float).tiny))
+    lower, centre, upper = np.quantile(logarithms, [0.1, 0.5, 0.9])
+    # Rows are not known better than the sketch knows them: the logarithm of chi-squared.
+    finest = DECILE * np.sqrt(polygamma(1, n_columns / 2))
+    left, right = max(centre - lower, finest), max(upper - centre, finest)
+    scores = _normal_scores(logarithms - centre, left, right)
+    # Few rows know their own deciles badly, which Student's tails allow for.
+    return t.sf(scores, max(1.0, len(values) / 5))
+
+
+def _around(Y: np.ndarray, Z: np.ndarray, moves: np.ndarray) -> list[np.ndarray]:
+    """Return for both sketches how far the near rows are, and how far the rows around moved."""
+    references = np.linspace(0, len(Y) - 1, min(len(Y), MOST_REFERENCES)).astype(int)
+    return [_surroundings(rows, references, moves[references]) for rows in (Y, Z)]
+
+
+def _surroundings(rows: np.ndarray, references: np.ndarray, moves: np.ndarray) -> np.ndarray:
+    """Return squared distances to the seventh nearest reference, and the median move of a fifth."""
+    others, squares = rows[references], _squares(rows)
+    nearest = min(NEAREST, len(others) - 1) - 1
+    around = max(nearest, len(others) // 5 - 1)
+    near, moved = found = np.empty((2, len(rows)))
+    for start in range(0, len(rows), ROWS_AT_A_TIME):
+        some = slice(start, start + ROWS_AT_A_TIME)
+        distances = squares[some, np.newaxis] + squares[references] - 2 * rows[some] @ others.T
+        here = np.arange(start, start + len(distances))
+        distances[here[:, np.newaxis] == references] = np.inf  # a row is not its own neighbour
+        places = np.argpartition(distances, (nearest, around), axis=1)
+        near[some] = np.maximum(distances[np.arange(len(here)), places[:, nearest]], 0.0)
+        moved[some] = np.median(moves[places[:, : around + 1]], axis=1)
+    return found
+
+
+def _normal_scores(values: np.ndarray, left: float, right: float) -> np.ndarray:
+    """Return normal scores of values with median 0 and deciles ``-left`` and ``right``.
+
+    With a longer tail on the right the values are like the exponential of a normal variable
+    (Tukey's g-distribution), with a longer one on the left like a normal variable.
+    """
+    growth = max(right / left, 1 + 1e-9)
+    stretched = np.log1p((growth - 1) * np.maximum(values / right, -1 / growth))
+    return DECILE * stretched / np.log(growth)
+
+
+def _squares(rows: np.ndarray) -> np.ndarray:
+    return np.einsum("ij,ij->i", rows, rows)
+
+
+def _ratio(part: Any, whole: Any) -> Any:
+    """Return the part in units of the whole, zero where there is nothing at all."""
+    return np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)
+
+
+# --- what comes in -------------------------------------------------------------------------
+
+
+def _common(ids: np.ndarray, other_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the common ids are in either, in the order of the first."""
+    if {ids.dtype.kind, other_ids.dtype.kind} == {"i", "u"}:  # which numpy compares as floats
+        ids, other_ids = ids.astype(object), other_ids.astype(object)
+    _, first, second = np.intersect1d(ids, other_ids, assume_unique=True, return_indices=True)
+    if not len(first):
+        raise HeatSketchError(
+            f"ids={reprlib.repr(ids.tolist())} and other_ids={reprlib.repr(other_ids.tolist())} "
+            "have nothing in common, so no row can be compared; give rows that stand for the same "
+            "thing the same id, here and in fit (row_ids)."
+        )
+    order = np.argsort(first)
+    return first[order], second[order]
+
+
+def _sketched(name: str, values: Any) -> np.ndarray:
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise DtypeError(
+            f"{name} has dtype {array.dtype}, which is not a number; give an embedding, for "
+            "instance HeatSketch().fit(X).embedding_."
+        )
+    if array.ndim != 2 or not array.size:
+        raise HeatSketchError(
+            f"{name} has shape {array.shape}, not (rows, columns); give an embedding, for "
+            "instance HeatSketch().fit(X).embedding_."
+        )
+    if not np.isfinite(array).all():
+        row = int(np.argmin(np.isfinite(array).all(axis=1)))
+        raise MissingValueError(
+            f"{name} contains NaN or infinity in row {row}; drop such rows and their ids."
+        )
+    return array.astype(np.float64)
+
+
+def _precision(*arrays: Any) -> float:
+    """Return the machine precision of the coarsest."""
+    dtypes = [np.asarray(array).dtype for array in arrays]
+    return max(float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0 for dtype in dtypes)
+
+
+def _check_columns(n_columns: int, n_others: int) -> None:
+    if n_columns != n_others:
+        narrow, wide = sorted((n_columns, n_others))
+        raise HeatSketchError(
+            f"Y has {n_columns} columns and Z has {n_others}; make both with the same "
+            f"n_components, or cut the wide one to its first {narrow} columns times "
+            f"np.sqrt({wide} / {narrow})."
+        )
+    if n_columns < 2:
+        raise HeatSketchError(
+            f"Y and Z have {n_columns} column, which says nothing about their error; use "
+            "n_components=2 or more."
+        )
+
+
+def _checked_ids(name: str, ids: Any, n_rows: int) -> np.ndarray:
+    array = np.asarray(ids)
+    sketched = "Y" if name == "ids" else "Z"
+    if array.shape != (n_rows,):
+        raise HeatSketchError(
+            f"{name}={reprlib.repr(array.tolist())} of shape {array.shape} must be {n_rows} ids, "
+            f"one for each row of {sketched}; give ids and other_ids where rows came or went."
+        )
+    if len(np.unique(array)) < n_rows:
+        raise HeatSketchError(
+            f"{name}={reprlib.repr(array.tolist())} repeats itself, so that it is not known which "
+            "row is meant; give each row an id of its own."
+        )
+    return array

@@ -1,0 +1,217 @@
+r"""The heat trace: how much of the heat kernel is left after ``p`` steps.
+
+.. math:: \mathrm{tr}(A^{2p}) = \sum_{l \ge 1} \lambda_l^{2p} = E |A^p g|^2
+
+The stationary eigenvalue one is left out. A sketch shows the trace at every step, for nothing: it
+is the mean of the squared lengths of its columns, and how much these differ tells its error. The
+products of different columns show the trace at twice the power,
+:math:`E (A^p g \cdot A^p h)^2 = \mathrm{tr}(A^{4p})`, and the two together in how many
+directions the kernel ``A^{2p}`` extends,
+
+.. math:: r_p = \frac{\mathrm{tr}(A^{2p})^2}{\mathrm{tr}(A^{4p})}.
+
+A sketch ``Y`` of ``k`` columns finds the kernel with the relative error
+
+.. math:: \frac{E \lVert Y Y^T - A^{2p} \rVert_F^2}{\lVert A^{2p} \rVert_F^2} = \frac{r_p + 1}{k}:
+
+at a small power more directions are left than it can hold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from heatsketch._core.partitioned import as_block, from_each_block, of_pieces
+from heatsketch._core.progress import steps
+
+__all__ = ["FEWEST_COLUMNS", "HeatTrace", "diffuse_until", "heat_trace", "trace_of_block"]
+
+GRAM_COLUMNS = 64  # whose products are looked at
+FEWEST_COLUMNS = 16  # that tell the number of directions
+
+
+class HeatTrace(NamedTuple):
+    r"""A heat trace, with its error.
+
+    Attributes
+    ----------
+    powers : array of int
+        Diffusion times ``p``.
+    trace : array
+        Estimates of :math:`\mathrm{tr}(A^{2p})`, the stationary direction left out.
+    error : array
+        Their standard errors.
+    directions : array
+        Estimates of :math:`\mathrm{tr}(A^{2p})^2 / \mathrm{tr}(A^{4p})`: in how many directions the
+        heat kernel extends.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import gaussian_block, heat_operator, heat_trace, symmetric_scaling
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> _, trace, error, directions = heat_trace(A, gaussian_block(2, 5000, seed=0), largest=2)
+    >>> (abs(trace - [3.0**-2, 3.0**-4]) < 4 * error).all(), directions.round()
+    (np.True_, array([1., 1.]))
+    """
+
+    powers: np.ndarray
+    trace: np.ndarray
+    error: np.ndarray
+    directions: np.ndarray
+
+
+def heat_trace(A: Any, G: Any, *, largest: int) -> HeatTrace:
+    r"""Heat trace :math:`\mathrm{tr}(A^{2p})` at the powers 1, 2, ..., largest.
+
+    Parameters
+    ----------
+    A : HeatOperator
+    G : array of shape (n, k)
+        A random block; see :func:`gaussian_block` and :func:`rademacher_block`.
+    largest : int
+        The largest power.
+
+    Returns
+    -------
+    HeatTrace
+        ``powers``, ``trace``, ``error`` and ``directions``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import gaussian_block, heat_operator, heat_trace, symmetric_scaling
+    >>> K = np.exp(-np.subtract.outer(np.arange(50), np.arange(50)) ** 2 / 9.0)
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> trace = heat_trace(A, gaussian_block(50, 64, seed=0), largest=4).trace
+    >>> (np.diff(trace) < 0).all()
+    np.True_
+    """
+    return diffuse_until(A, G, lambda directions: False, largest=largest)[1]
+
+
+def diffuse_until(
+    A: Any,
+    G: Any,
+    enough: Callable[[list[float]], bool],
+    *,
+    largest: int,
+    few: float = math.inf,
+) -> tuple[Any, HeatTrace]:
+    r"""Let heat flow until the kernel extends in few enough directions.
+
+    To count them takes two thirds of the time of a step. With ``few`` they are not counted where
+    more must be left: their logarithm is a convex function of the power for the usual laws of
+    decay, and so lies above the line through the last two counts.
+
+    Parameters
+    ----------
+    A : HeatOperator
+    G : array of shape (n, k)
+        Left as it is.
+    enough : callable
+        Given the numbers of directions that were counted so far, returns True to stop.
+    largest : int
+        Step after which to stop in any case.
+    few : float, optional
+        Number of directions above which ``enough`` returns False.
+
+    Returns
+    -------
+    block : array of shape (n, k)
+        :math:`A^{p-1} G`, one step from the end.
+    trace : HeatTrace
+        At the powers 1, 2 and others up to p; without ``few`` at all of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import gaussian_block, heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion._heat_trace import diffuse_until
+    >>> K = np.exp(-np.subtract.outer(np.arange(50), np.arange(50)) ** 2 / 9.0)
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> G = gaussian_block(50, 16, seed=0)
+    >>> block, curve = diffuse_until(A, G, lambda directions: directions[-1] <= 8, largest=64)
+    >>> block.shape, bool(curve.directions[-1] <= 8 < curve.directions[-2])
+    ((50, 16), True)
+    """
+    before: Any = None
+    G = as_block(A, G)
+    block, coefficients, done = G, A.stationary_coefficients(G), steps("diffusion", largest)
+    power, powers, seen = 0, list[int](), list[tuple[float, float, float]]()
+    while power < largest and not (seen and enough([found for *_, found in seen])):
+        counted = min(power + _steps_to_few(powers, seen, few), largest)
+        while power < counted:
+            spare = None if before is G else before
+            before, (block, coefficients) = block, A.step(block, coefficients, out=spare)
+            power += 1
+            done()
+        powers.append(power)
+        seen.append(trace_of_block(block))
+    for _ in range(largest - power):  # steps that were not needed
+        done()
+    trace, error, found = np.array(seen).T
+    return before, HeatTrace(np.array(powers), trace, error, found)
+
+
+def _steps_to_few(powers: list[int], seen: list[Any], few: float) -> int:
+    """Return how many steps it takes at least until ``few`` directions are left."""
+    if len(powers) < 2:
+        return 1
+    (earlier, last), (*_, before), (*_, now) = powers[-2:], seen[-2], seen[-1]
+    if not before > now > few:
+        return 1
+    steps_to_few = (last - earlier) * math.log(now / few) / math.log(before / now)
+    return min(math.ceil(steps_to_few), last)
+
+
+def trace_of_block(block: Any) -> tuple[float, float, float]:
+    r"""Return the trace of :math:`A^{2p}`, its error, and the number of directions.
+
+    Parameters
+    ----------
+    block : array of shape (n, k)
+        :math:`A^p G`, without the stationary direction.
+
+    Examples
+    --------
+    >>> from heatsketch import gaussian_block
+    >>> from heatsketch.diffusion._heat_trace import trace_of_block
+    >>> trace, error, directions = trace_of_block(gaussian_block(50, 64, seed=0))
+    >>> bool(abs(trace - 50) < 4 * error), bool(40 < directions < 60)
+    (True, True)
+    """
+    n_columns = block.shape[1]
+    lengths, products = _squared_lengths_and_products(block)
+    trace = lengths.mean()
+    if n_columns < 2:
+        return trace, math.inf, math.inf  # which one column does not tell
+    error = lengths.std(ddof=1) / math.sqrt(n_columns)
+    apart = ~np.eye(len(products), dtype=bool)
+    doubled = np.mean(products[apart] ** 2)
+    return trace, error, trace**2 / doubled if doubled > 0 else 0.0
+
+
+def _squared_lengths_and_products(block: Any) -> list[np.ndarray]:
+    """Return those of all columns, and of some columns with each other."""
+    return _sums(from_each_block(_look_at_block, block))
+
+
+def _look_at_block(block: np.ndarray) -> list[np.ndarray]:
+    return _sums(of_pieces(_look_at_piece, block))
+
+
+def _sums(found: list[Any]) -> list[np.ndarray]:
+    """Add up in a fixed order."""
+    sums = (np.sum(parts, axis=0, dtype=np.float64) for parts in zip(*found, strict=True))
+    return [np.asarray(total) for total in sums]
+
+
+def _look_at_piece(piece: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    some = piece[:, :GRAM_COLUMNS]
+    return np.einsum("ij,ij->j", piece, piece), some.T @ some

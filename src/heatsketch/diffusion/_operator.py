@@ -1,0 +1,419 @@
+r"""The heat operator ``A``, known by what it does to a block.
+
+.. math:: A = \mathrm{diag}(s) \, K \, \mathrm{diag}(s)
+
+The affinity answers ``K @ block``, and whatever answers that, on whatever machine, is an engine;
+``A`` is then never formed. Only where the affinity is a CSR matrix in memory are the weights
+multiplied into its values, once. The rows of new points have the same shape,
+:math:`\mathrm{diag}(s_{new}) \, K_{new} \, \mathrm{diag}(s)`, and so are the same class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch._core.partitioned import RowBlocks
+from heatsketch._core.pickling import from_plain, plain
+from heatsketch._core.row_chunks import by_chunks, check_length, is_compiled, scaled_values
+
+__all__ = [
+    "HeatOperator",
+    "Scaled",
+    "SupportsMatmul",
+    "chunk_sums",
+    "heat_operator",
+    "heat_rows",
+    "stationary_ratio",
+]
+
+
+class SupportsMatmul(Protocol):
+    """What an affinity must be able to do."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of the products."""
+
+    def __matmul__(self, block: Any, /) -> Any:
+        """Multiply a vector, or a block of column vectors."""
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """``diag(left) K diag(right)``, where ``K`` is known by its products only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion._operator import Scaled
+    >>> Scaled(np.ones((2, 2)), np.array([1.0, 2.0]), np.array([3.0, 4.0])) @ np.eye(2)
+    array([[3., 4.],
+           [6., 8.]])
+    """
+
+    K: Any
+    left: Any
+    right: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return self.K.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of the products, which are floats even if the affinities are whole."""
+        return self.left.dtype
+
+    def __matmul__(self, block: Any) -> Any:
+        """Multiply a vector, or a block of column vectors."""
+        if block.ndim == 1:
+            return self.left * (self.K @ (self.right * block))
+        return self.left[:, np.newaxis] * (self.K @ (self.right[:, np.newaxis] * block))
+
+
+@dataclass(frozen=True)
+class HeatOperator:
+    r"""``A = diag(s_rows) K diag(s)``.
+
+    Attributes
+    ----------
+    matrix : CSR array, SharedRows or Scaled
+        What multiplies: weights and affinities in one.
+    s : array
+        Weights of the columns, which are training points.
+    stationary : array
+        The eigenvector of eigenvalue one (for new rows, its extension), of any length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import heat_operator, symmetric_scaling
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> A @ np.eye(2)
+    array([[0.66666667, 0.33333333],
+           [0.33333333, 0.66666667]])
+    >>> A.deflate(np.array([[3.0], [1.0]]))
+    array([[ 1.],
+           [-1.]])
+    """
+
+    matrix: Any
+    s: Any
+    stationary: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return self.matrix.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of the products."""
+        return self.matrix.dtype
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return plain arrays."""
+        return plain(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take plain arrays."""
+        vars(self).update(from_plain(state))
+
+    def __matmul__(self, block: Any) -> Any:
+        """Multiply a vector, or a block of column vectors."""
+        if not self._is_compiled_for(block):
+            return self.matrix @ block
+        no_sums = np.empty((0, block.shape[1]), block.dtype)
+        return self._compiled_step(block, np.zeros(block.shape[1], block.dtype), no_sums)
+
+    def stationary_coefficients(self, block: Any) -> Any:
+        """Return how much of the stationary direction each column of a block holds."""
+        if not (isinstance(block, np.ndarray) and isinstance(self.stationary, np.ndarray)):
+            return (self.stationary @ block) / self.squared_length
+        # BLAS would do, but for bits that depend on the number of threads.
+        sums = chunk_sums(self.stationary, block)
+        return stationary_ratio(sums, self.squared_length, np.result_type(self.dtype, block))
+
+    def stationary_part(self, coefficients: Any) -> Any:
+        """Return the block that consists of the stationary direction alone."""
+        return self.stationary[:, np.newaxis] * coefficients
+
+    def deflate(self, block: Any, *, out: Any = None) -> Any:
+        """Take the stationary direction out of a block; ``out`` may be the block itself.
+
+        Its eigenvalue is one while all others decay, so that after some hundred products
+        nothing else would be left in floating point.
+        """
+        coefficients = self.stationary_coefficients(block)
+        if not (isinstance(block, np.ndarray) and isinstance(self.stationary, np.ndarray)):
+            return block - self.stationary_part(coefficients)
+        from heatsketch.compiled import products
+
+        out = np.empty(block.shape, coefficients.dtype) if out is None else out
+
+        def work(start: int, stop: int) -> None:
+            some = slice(start * products.CHUNK, stop * products.CHUNK)
+            part = self.stationary[some, np.newaxis] * coefficients
+            np.subtract(block[some], part, out=out[some])
+
+        by_chunks(work, len(block))
+        return out
+
+    def step(
+        self,
+        block: Any,
+        coefficients: Any,
+        *,
+        factors: tuple[float, float, float] = (1.0, 0.0, 0.0),
+        out: Any = None,
+        totals: Any = (),
+        terms: Sequence[float] = (),
+    ) -> tuple[Any, Any]:
+        r"""Step on in a recurrence, without the stationary direction ``v``.
+
+        .. math:: y = a A (x - v w) + b x - g z = a (A x - v w) + b x - g z
+
+        Parameters
+        ----------
+        block : array of shape (n, k)
+            The block ``x``.
+        coefficients : array of shape (k,)
+            Its stationary coefficients ``w``, which are those that the last step returned.
+        factors : tuple of float, default=(1.0, 0.0, 0.0)
+            ``a``, ``b`` and ``g``.
+        out : array of shape (n, k), optional
+            The block ``z``, whose memory may be taken for ``y``.
+        totals : list or array of blocks
+            To each, its multiple of ``y`` is added in place.
+        terms : sequence of float
+            Those multiples.
+
+        Returns
+        -------
+        y : array of shape (n, k)
+        coefficients : array of shape (k,)
+            The stationary coefficients of ``y``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from heatsketch import heat_operator, symmetric_scaling
+        >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+        >>> A = heat_operator(K, symmetric_scaling(K))
+        >>> x = np.array([[3.0], [1.0]])
+        >>> y, _ = A.step(x, A.stationary_coefficients(x))
+        >>> bool(np.allclose(y, A @ A.deflate(x)))
+        True
+        """
+        if isinstance(block, np.ndarray):
+            block = np.ascontiguousarray(block)  # so that no bit depends on its layout
+        if self._is_compiled_for(block):
+            recurrence = {"factors": factors, "out": out, "totals": totals, "terms": terms}
+            y, sums = self.step_of_rows(block, coefficients, **recurrence)
+            return y, stationary_ratio(sums, self.squared_length, y.dtype)
+        # Rows that copies of a point share step on in one pass, too.
+        if hasattr(self.matrix, "step") and self.matrix.dtype == block.dtype:
+            recurrence = {"factors": factors, "out": out, "totals": totals, "terms": terms}
+            y, sums = self.matrix.step(self.stationary, block, coefficients, **recurrence)
+            return y, stationary_ratio(sums, self.squared_length, y.dtype)
+        a, b, g = factors
+        y = self.matrix @ (block - self.stationary_part(coefficients))
+        y = a * y if a != 1 else y
+        y = y + b * block if b else y
+        y = _computed(y - g * out if g else y)
+        for place, term in enumerate(terms):
+            if term:
+                totals[place] = _computed(totals[place] + term * y)
+        return y, self.stationary_coefficients(y)
+
+    def step_of_rows(self, block: Any, coefficients: Any, **recurrence: Any) -> tuple[Any, Any]:
+        """Take the step of :meth:`step` in rows of a CSR matrix that need not be all rows.
+
+        The columns of the matrix are those rows, and then the rows of ``halo``, if there are any.
+        Returns the rows of ``y``, and their ``v @ y`` over each chunk.
+        """
+        sums = _room_for_sums((self.shape[0], block.shape[1]), block.dtype)
+        return self._compiled_step(block, coefficients, sums, **recurrence), sums
+
+    def _is_compiled_for(self, block: Any) -> bool:
+        return (
+            isinstance(block, np.ndarray)
+            and block.ndim == 2
+            and block.flags.c_contiguous
+            and sparse.issparse(self.matrix)
+            and self.matrix.dtype == block.dtype
+        )
+
+    def _compiled_step(
+        self,
+        block: Any,
+        w: Any,
+        sums: Any,
+        *,
+        halo: Any = None,
+        factors: Any = (1, 0, 0),
+        out: Any = None,
+        totals: Any = (),
+        terms: Any = (),
+    ) -> Any:
+        """Do it in one pass over memory, and add up the result's ``v @ y`` over chunks of rows."""
+        from heatsketch.compiled import products  # numba is loaded when first needed
+
+        matrix, shape, dtype = self.matrix, (self.shape[0], block.shape[1]), block.dtype
+        if out is None:
+            out = _aligned(shape, dtype)
+        if not len(terms):
+            totals = np.empty((0, *shape), dtype)
+        halo = block[:0] if halo is None else halo
+        check_length("block", block, matrix.shape[1] - len(halo))
+        recurrence = w, np.array(factors, dtype), totals, np.array(terms, dtype), sums
+        arrays = matrix.indptr, matrix.indices, matrix.data, block, halo, out, self.stationary
+        by_chunks(partial(products.heat_step, *arrays, *recurrence), shape[0])
+        return out
+
+    @cached_property
+    def squared_length(self) -> Any:
+        """The squared length of the stationary direction."""
+        v = self.stationary
+        if not isinstance(v, np.ndarray):
+            return v @ v
+        return stationary_ratio(chunk_sums(v, v[:, np.newaxis]), 1.0, np.float64)[0]
+
+
+def heat_operator(K: Any, scaling: Any) -> HeatOperator:
+    r"""Heat operator :math:`A = \mathrm{diag}(s) K \mathrm{diag}(s)` of the training points.
+
+    Parameters
+    ----------
+    K : anything that answers ``K @ block``
+        Affinity of the training points.
+    scaling : Scaling
+        What ``symmetric_scaling(K)`` or ``bistochastic_scaling(K)`` returned.
+
+    Returns
+    -------
+    HeatOperator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import bistochastic_scaling, heat_operator
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> heat_operator(K, bistochastic_scaling(K)) @ np.ones(2)
+    array([1., 1.])
+    """
+    s, stationary = scaling(K)
+    return _scaled(K, s, s, stationary)
+
+
+def heat_rows(K_new: Any, scaling: Any, A: HeatOperator) -> HeatOperator:
+    r"""Rows of the heat operator that belong to new points.
+
+    Parameters
+    ----------
+    K_new : anything that answers ``K_new @ block``
+        Affinity of new points (rows) to training points (columns).
+    scaling : Scaling
+        The scaling of the training points.
+    A : HeatOperator
+        The heat operator of the training points.
+
+    Returns
+    -------
+    HeatOperator
+
+    Examples
+    --------
+    A training point given again has its old row:
+
+    >>> import numpy as np
+    >>> from heatsketch import heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion._operator import heat_rows
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> scaling = symmetric_scaling(K)
+    >>> A = heat_operator(K, scaling)
+    >>> heat_rows(K[:1], scaling, A) @ np.eye(2)
+    array([[0.66666667, 0.33333333]])
+    """
+    s, stationary = scaling(K_new)
+    return _scaled(K_new, s, A.s, stationary)
+
+
+def _scaled(K: Any, left: Any, right: Any, stationary: Any) -> HeatOperator:
+    """Multiply the float64 weights into the values, or round them to go around the products."""
+    dtype = K.dtype if K.dtype.kind == "f" else np.float64
+    stationary = stationary.astype(dtype)
+    if isinstance(K, RowBlocks):
+        return K.heat_operator(left, right, stationary)
+    if not is_compiled(K):
+        return HeatOperator(Scaled(K, left.astype(dtype), right.astype(dtype)), right, stationary)
+    values = scaled_values(K, left, right)
+    matrix = sparse.csr_array((values, K.indices, K.indptr), shape=K.shape)
+    return HeatOperator(matrix, right, stationary)
+
+
+def stationary_ratio(sums: np.ndarray, squared_length: float, dtype: Any) -> np.ndarray:
+    """Return coefficients from the sums over chunks, added one after another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion._operator import stationary_ratio
+    >>> stationary_ratio(np.array([[1.0, 2.0], [3.0, 4.0]]), 2.0, np.float64)
+    array([2., 3.])
+    """
+    total = np.cumsum(sums, axis=0, dtype=np.float64)[-1]
+    return (total / squared_length).astype(dtype)
+
+
+def chunk_sums(v: np.ndarray, block: np.ndarray) -> np.ndarray:
+    """Return ``v @ block`` over each chunk of rows, in float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion._operator import chunk_sums
+    >>> chunk_sums(np.ones(1030), np.ones((1030, 1)))
+    array([[1024.],
+           [   6.]])
+    """
+    from heatsketch.compiled import products
+
+    check_length("block", block, len(v))
+    sums = _room_for_sums(block.shape, np.float64)
+    arrays = v, np.ascontiguousarray(block), sums
+    by_chunks(partial(products.stationary_sums, *arrays), len(block))
+    return sums
+
+
+def _room_for_sums(shape: tuple[int, int], dtype: Any) -> np.ndarray:
+    from heatsketch.compiled import products
+
+    sums = _aligned((-(-shape[0] // products.CHUNK), shape[1]), np.dtype(dtype))
+    sums[:] = 0
+    return sums
+
+
+def _aligned(shape: tuple[int, int], dtype: Any) -> np.ndarray:
+    """Return an empty block that starts where a cache line does: rows then straddle fewer."""
+    line, size = 64, shape[0] * shape[1] * dtype.itemsize
+    memory = np.empty(size + line, np.uint8)
+    start = -memory.ctypes.data % line
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def _computed(block: Any) -> Any:
+    """Return a lazy block as one that is being computed: no step is then done twice."""
+    return getattr(block, "persist", lambda: block)()

@@ -1,0 +1,212 @@
+r"""The random block ``G``: one number per seed, row id and column.
+
+Nothing else enters: not the number of rows, the number of columns, the chunk, the
+thread or the machine. So the first columns of a wide block are the narrow block,
+every worker makes its own rows without asking anybody, and two data sets that share
+row ids share ``G``.
+
+The stream, version 1, never changes. The four 64-bit words at tile ``t`` of a row are
+Philox4x64-10 under the key ``(seed mod 2**64, seed div 2**64)`` at the counter
+``(t, row, kind, 1)``, with kind 1 for Gaussians and 2 for signs: the words that
+``numpy.random.Philox`` promises. Kinds 3 and 4 are Gaussians as well. They draw points and pairs
+from which ``A`` is chosen, which must not depend on ``G``.
+
+* A sign is one bit, 256 columns a tile: column ``c`` is bit ``c mod 64`` of word
+  ``(c mod 256) div 64``, and a set bit means -1.
+* Gaussians come in pairs by Box and Muller's transform, one pair a word, 8 columns a
+  tile: with :math:`u` from the high half of the word and :math:`\theta` from the low half,
+
+  .. math:: G = \sqrt{-2 \log u}\,(\cos\theta, \sin\theta).
+
+Both are bit-exact on every machine; float32 entries are the rounded float64 ones.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from numbers import Integral
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heatsketch._core.checks import whole_number
+from heatsketch._core.parallel import in_threads
+from heatsketch.exceptions import DtypeError, HeatSketchError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+__all__ = [
+    "STREAM_VERSION",
+    "Kind",
+    "gaussian_block",
+    "gaussians_apart",
+    "rademacher_block",
+    "random_words",
+]
+
+ROWS_AT_A_TIME = 16_384  # in a thread
+MOST_COLUMNS = 2**62  # which the compiled loops count
+STREAM_VERSION = 1
+
+
+class Kind(IntEnum):
+    """What the words of a stream are for."""
+
+    GAUSSIAN = 1  # the random matrix
+    RADEMACHER = 2  # the random matrix, of signs
+    SAMPLE = 3  # points whose distances tell a bandwidth
+    TRIAL = 4  # sketches that tell how many lists of neighbours to search
+
+
+def gaussian_block(
+    rows: int | ArrayLike,
+    n_columns: int,
+    *,
+    seed: int,
+    first_column: int = 0,
+    dtype: DTypeLike = np.float64,
+) -> NDArray:
+    r"""Independent standard Gaussians, :math:`G_{rc} \sim N(0, 1)`, addressed by row id and column.
+
+    Parameters
+    ----------
+    rows : int or array of int
+        Row ids; a number ``n`` stands for ``0, ..., n - 1``.
+    n_columns : int
+        How many columns.
+    seed : int
+        From 0 to ``2**128 - 1``.
+    first_column : int, default=0
+        Where the columns start.
+    dtype : float32 or float64, default=float64
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns)
+
+    Examples
+    --------
+    The entries do not depend on how much is asked for:
+
+    >>> from heatsketch import gaussian_block
+    >>> wide = gaussian_block(1000, 64, seed=0)
+    >>> narrow = gaussian_block([7, 500], 3, seed=0, first_column=10)
+    >>> bool((narrow == wide[[7, 500], 10:13]).all())
+    True
+    """
+    return _block(Kind.GAUSSIAN, rows, n_columns, first_column=first_column, seed=seed, dtype=dtype)
+
+
+def rademacher_block(
+    rows: int | ArrayLike,
+    n_columns: int,
+    *,
+    seed: int,
+    first_column: int = 0,
+    dtype: DTypeLike = np.float64,
+) -> NDArray:
+    r"""Independent random signs, :math:`P(G_{rc} = \pm 1) = 1/2`, addressed by row id and column.
+
+    Parameters
+    ----------
+    rows : int or array of int
+        Row ids; a number ``n`` stands for ``0, ..., n - 1``.
+    n_columns : int
+        How many columns.
+    seed : int
+        From 0 to ``2**128 - 1``.
+    first_column : int, default=0
+        Where the columns start.
+    dtype : float32 or float64, default=float64
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns)
+
+    Examples
+    --------
+    >>> from heatsketch import rademacher_block
+    >>> rademacher_block(2, 6, seed=0).astype(int)
+    array([[-1, -1,  1, -1,  1,  1],
+           [ 1, -1,  1, -1,  1, -1]])
+    """
+    return _block(
+        Kind.RADEMACHER, rows, n_columns, first_column=first_column, seed=seed, dtype=dtype
+    )
+
+
+def gaussians_apart(
+    kind: Kind, rows: int | ArrayLike, n_columns: int, *, dtype: DTypeLike = np.float64
+) -> NDArray:
+    """Return independent standard Gaussians that no random matrix of any seed contains.
+
+    Examples
+    --------
+    >>> from heatsketch import gaussian_block
+    >>> from heatsketch.diffusion._random_matrix import Kind, gaussians_apart
+    >>> bool((gaussians_apart(Kind.SAMPLE, 9, 1) == gaussian_block(9, 1, seed=0)).any())
+    False
+    """
+    return _block(kind, rows, n_columns, first_column=0, seed=0, dtype=dtype)
+
+
+def random_words(row: int, tile: int, *, kind: Kind, seed: int) -> NDArray[np.uint64]:
+    """Return the four raw words at one tile of one row, as ``numpy.random.Philox`` gives them.
+
+    The slow and plain definition of the stream, against which the fast one is checked.
+
+    Examples
+    --------
+    >>> from heatsketch.diffusion._random_matrix import Kind, random_words
+    >>> random_words(row=0, tile=0, kind=Kind.GAUSSIAN, seed=0)[0]
+    np.uint64(4209562134107424394)
+    """
+    counter = tile + (row << 64) + (kind << 128) + (STREAM_VERSION << 192)
+    # NumPy steps its counter before it draws.
+    generator = np.random.Philox(key=_key(seed), counter=counter - 1)
+    return np.asarray(generator.random_raw(4))
+
+
+def _block(kind, rows, n_columns, *, first_column, seed, dtype):
+    from heatsketch.compiled import stream  # numba is loaded when first needed
+
+    is_sign = kind == Kind.RADEMACHER
+    fill = stream.rademacher_entries if is_sign else stream.gaussian_entries
+    rows, n_columns = _row_ids(rows), whole_number(n_columns, "n_columns", least=0)
+    first_column = whole_number(first_column, "first_column", least=0)
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise DtypeError(
+            f"dtype={dtype!r} must be float32 or float64; convert the block afterwards."
+        )
+    if first_column + n_columns > MOST_COLUMNS:
+        raise HeatSketchError(
+            f"first_column={first_column} and n_columns={n_columns} reach beyond column 2**62; "
+            "use smaller ones."
+        )
+    out = np.empty((len(rows), n_columns), dtype)
+    address = np.array([kind, STREAM_VERSION], np.uint64)
+    key = _key(seed)
+    in_threads(
+        lambda some: fill(out[some], rows[some], first_column, address, key),
+        [slice(start, start + ROWS_AT_A_TIME) for start in range(0, len(rows), ROWS_AT_A_TIME)],
+    )
+    return out
+
+
+def _row_ids(rows):
+    if isinstance(rows, Integral) and not isinstance(rows, bool) and int(rows) >= 0:
+        return np.arange(int(rows), dtype=np.uint64)
+    ids = np.asarray(rows)
+    if ids.ndim != 1 or ids.dtype.kind not in "iu" or (ids.size and ids.min() < 0):
+        raise DtypeError(
+            f"rows={rows!r} must be a number of rows or a vector of row ids, "
+            "which are integers from 0 to 2**64 - 1; number the rows first."
+        )
+    return ids.astype(np.uint64)
+
+
+def _key(seed):
+    if not (isinstance(seed, Integral) and 0 <= int(seed) < 2**128):
+        raise ValueError(f"seed={seed!r} must be an integer from 0 to 2**128 - 1.")
+    return np.array([int(seed) % 2**64, int(seed) // 2**64], np.uint64)

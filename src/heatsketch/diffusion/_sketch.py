@@ -1,0 +1,450 @@
+r"""Sketch the heat kernel: powers of ``A`` applied to a random block.
+
+.. math:: Y = \frac{1}{\sqrt{k}} A^p G
+
+(Algorithms 4 and 5). The rows of ``Y`` are the embedding: for independent columns of mean zero
+and variance one,
+
+.. math:: E |y_i - y_j|^2 = |(A^p)_i - (A^p)_j|^2 = d_p(i, j)^2,
+
+the squared diffusion distance, and for Gaussian ``G`` the ratio
+:math:`k |y_i - y_j|^2 / d_p(i, j)^2` is exactly chi-squared with ``k`` degrees of freedom.
+
+The stationary direction of ``A`` is taken out of the block before every product, because it
+does not decay and would drown the rest (at p = 512 float64 distances would be noise). What is
+left out is known in closed form: :meth:`HeatOperator.stationary_part`.
+
+A small power is a loop. A large one is a sum of Chebyshev polynomials,
+
+.. math:: x^p = \sum_j c_j T_j(x), \qquad c_j = 2^{1 - p} \binom{p}{(p - j) / 2},
+
+whose coefficients are those of a random walk of ``p`` steps: few lie beyond
+:math:`\sqrt{p}`, so that about :math:`\sqrt{2 p \log(2 / \mathrm{tol})}` products do for ``p``.
+Where the spectrum begins above -1 the argument is mapped from a shorter interval, the walk stays
+where it is now and then, and up to 30 % fewer products do. The heat semigroup
+:math:`e^{-t (I - A)}` and powers that are not whole have such sums too.
+
+Their error is kept small against what they find; see :mod:`heatsketch.diffusion._chebyshev`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import dropwhile
+from typing import Any
+
+import numpy as np
+from scipy.special import gamma, ive
+
+from heatsketch._core.partitioned import as_block
+from heatsketch._core.progress import steps
+from heatsketch.diffusion._chebyshev import (
+    Interval,
+    Series,
+    chebyshev_sums,
+    cut_of,
+    frobenius_norm,
+    lower_end,
+    machine_epsilon,
+    ratio,
+    tolerance_of,
+)
+from heatsketch.exceptions import SpectrumError
+
+__all__ = [
+    "diffuse",
+    "diffuse_path",
+    "power_coefficients",
+    "sketch",
+    "sketch_heat",
+    "sketch_path",
+]
+
+# Plain steps before a sum: a random block is mostly what one step of heat wipes out.
+FIRST_STEPS = 4
+# A power that is not whole has a sum whose coefficients decay slowly; this is where it ends.
+LONGEST_SUM = 1000
+# Beyond this power or time a sum would take more than seven thousand products.
+LONGEST_TIME = 1_000_000
+
+
+def diffuse(A: Any, block: Any, *, power: float) -> Any:
+    """Apply ``A`` to a block ``power`` times, without its stationary direction.
+
+    Parameters
+    ----------
+    A : HeatOperator
+    block : array of shape (n, k)
+        Left as it is.
+    power : int or float
+        Whole, unless the spectrum of ``A`` is nonnegative, as that of a Gaussian kernel of all
+        pairs is.
+
+    Returns
+    -------
+    array of shape (n, k)
+
+    Raises
+    ------
+    SpectrumError
+        If ``A`` has no such power, or none that can be had accurately.
+
+    Examples
+    --------
+    Steps add up:
+
+    >>> import numpy as np
+    >>> from heatsketch import heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion._sketch import diffuse
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> block = np.array([[1.0], [0.0]])
+    >>> diffuse(A, diffuse(A, block, power=2), power=1) == diffuse(A, block, power=3)
+    array([[ True],
+           [ True]])
+    """
+    _check_time("power", power)
+    block = as_block(A, block)
+    if power == int(power):
+        return _whole_powers(A, block, [int(power)])[int(power)]
+    # The sum takes as much as makes its coefficients decay fast; whole steps do the rest.
+    whole = max(0, int(power) - 3)
+    block = _fractional_power(A, block, power - whole, named=power)
+    return _whole_powers(A, block, [whole])[whole]
+
+
+def diffuse_path(A: Any, block: Any, *, powers: Iterable[int]) -> list[Any]:
+    """Apply many powers of ``A`` to a block, in one pass.
+
+    Parameters
+    ----------
+    A : HeatOperator
+    block : array of shape (n, k)
+        Left as it is.
+    powers : iterable of int
+
+    Returns
+    -------
+    list of arrays of shape (n, k)
+        One for each power, in the order given; the power 0 is the block itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion._sketch import diffuse_path
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> [Y[0, 0].round(3) for Y in diffuse_path(A, np.array([[1.0], [-1.0]]), powers=[2, 1])]
+    [np.float64(0.111), np.float64(0.333)]
+    """
+    powers = list(powers)
+    for power in powers:
+        _check_time("powers", power)
+        if power != int(power):
+            raise SpectrumError(
+                f"powers={power} is not whole, and a path has whole powers only; "
+                f"use sketch(A, G, power={power})."
+            )
+    blocks = _whole_powers(A, as_block(A, block), powers)
+    return [blocks[power] for power in powers]
+
+
+def sketch(A: Any, G: Any, *, power: float) -> Any:
+    r"""Embedding :math:`Y = A^p G / \sqrt{k}`, without the stationary direction.
+
+    Parameters
+    ----------
+    A : HeatOperator
+    G : array of shape (n, k)
+        A random block; see :func:`gaussian_block` and :func:`rademacher_block`.
+    power : int or float
+        Diffusion time ``p``, at least 1; whole, unless the spectrum of ``A`` is nonnegative,
+        as that of a Gaussian kernel of all pairs is.
+
+    Returns
+    -------
+    array of shape (n, k)
+
+    Raises
+    ------
+    SpectrumError
+        If ``A`` has no such power, or none that can be had accurately.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import (
+    ...     bistochastic_scaling, gaussian_affinity, gaussian_block, heat_operator,
+    ...     neighbor_graph, sketch)
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> K = gaussian_affinity(neighbor_graph(X), epsilon=2.0)
+    >>> A = heat_operator(K, bistochastic_scaling(K))
+    >>> sketch(A, gaussian_block(200, 16, seed=0), power=8).shape
+    (200, 16)
+    >>> sketch(A, gaussian_block(200, 16, seed=0), power=2.5).shape
+    (200, 16)
+    """
+    Y = diffuse(A, G, power=power)
+    if Y is G:  # the caller's; any other is ours to scale in place
+        return G / math.sqrt(G.shape[1])
+    Y /= math.sqrt(Y.shape[1])
+    return Y
+
+
+def sketch_path(A: Any, G: Any, *, powers: Iterable[int]) -> list[Any]:
+    r"""Embeddings :math:`A^p G / \sqrt{k}` of many powers from one pass.
+
+    It costs hardly more products than the largest power alone.
+
+    Parameters
+    ----------
+    A : HeatOperator
+    G : array of shape (n, k)
+    powers : iterable of int
+        Diffusion times, in any order, each at least 1.
+
+    Returns
+    -------
+    list of arrays of shape (n, k)
+        One for each power, in the order given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import gaussian_block, heat_operator, sketch_path, symmetric_scaling
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> [Y.shape for Y in sketch_path(A, gaussian_block(2, 5, seed=0), powers=[8, 1, 64])]
+    [(2, 5), (2, 5), (2, 5)]
+    """
+    blocks = diffuse_path(A, G, powers=powers)
+    return [block / math.sqrt(block.shape[1]) for block in blocks]
+
+
+def sketch_heat(A: Any, G: Any, *, time: float) -> Any:
+    r"""Embedding :math:`Y = e^{-t (I - A)} G / \sqrt{k}`, without the stationary direction.
+
+    Heat in continuous time. For times far above one it is nearly ``sketch`` at the power
+    ``time``; unlike a power it may be any fraction, for any ``A``.
+
+    Parameters
+    ----------
+    A : HeatOperator
+    G : array of shape (n, k)
+        A random block; see :func:`gaussian_block` and :func:`rademacher_block`.
+    time : float
+        Diffusion time ``t``, not negative.
+
+    Returns
+    -------
+    array of shape (n, k)
+
+    Raises
+    ------
+    SpectrumError
+        If ``time`` is negative or not finite.
+
+    Examples
+    --------
+    One direction is left here, of eigenvalue 1/3, and 1.5 (1 - 1/3) = 1:
+
+    >>> import numpy as np
+    >>> from heatsketch import heat_operator, sketch_heat, symmetric_scaling
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> sketch_heat(A, np.array([[1.0], [-1.0]]), time=1.5).round(6)
+    array([[ 0.367879],
+           [-0.367879]])
+    """
+    _check_time("time", time)
+    Y = _heat_semigroup(A, as_block(A, G), float(time), lower_end(A))
+    return Y / math.sqrt(Y.shape[1])
+
+
+def power_coefficients(power: int, low: float = -1.0) -> np.ndarray:
+    r"""Return the coefficients of :math:`x^p = \sum_j c_j T_j(x)`.
+
+    Parameters
+    ----------
+    power : int
+    low : float, default=-1.0
+        Where the interval begins that is mapped to [-1, 1], the argument of the polynomials; it
+        ends at one.
+
+    Returns
+    -------
+    array of shape (power + 1,), or less where coefficients are below 1e-60
+
+    Examples
+    --------
+    >>> from heatsketch.diffusion._sketch import power_coefficients
+    >>> power_coefficients(3)
+    array([0.  , 0.75, 0.  , 0.25])
+    >>> power_coefficients(1, low=0.0)
+    array([0.5, 0.5])
+    """
+    # With x = (z + 1/z) / 2 they are the places of a random walk after p steps, which stays
+    # where it is if the interval is not centred. Nothing cancels in its probabilities.
+    side = (1 - low) / 4
+    steps, walk = np.array([side, 1 - 2 * side, side]), np.ones(1)
+    for digit in bin(power)[2:]:
+        walk = np.convolve(walk, walk)
+        if digit == "1":
+            walk = np.convolve(walk, steps)
+        beyond = int(np.argmax(walk > 1e-60))
+        walk = walk[beyond : len(walk) - beyond]
+    coefficients = 2 * walk[len(walk) // 2 :]
+    coefficients[0] /= 2
+    return coefficients
+
+
+# --- whole powers --------------------------------------------------------------------------
+
+
+def _whole_powers(A: Any, block: Any, powers: Iterable[int]) -> dict[int, Any]:
+    """Return a block for each power: the small ones step by step, the large ones by sums."""
+    ordered = sorted(set(powers))
+    large = list(dropwhile(lambda power: not _pays(power, block.dtype), ordered))
+    small = ordered[: len(ordered) - len(large)]
+    found, reached = {}, 0
+    for power in small:
+        block, reached = _steps(A, block, power - reached), power
+        found[power] = block
+    if large:
+        first = max(reached, FIRST_STEPS)
+        found.update(_large_powers(A, _steps(A, block, first - reached), large, first))
+    return found
+
+
+def _large_powers(A: Any, block: Any, powers: list[int], reached: int) -> dict[int, Any]:
+    """Return a block for each power, all from the same Chebyshev vectors where possible."""
+    found: dict[int, Any] = {}
+    low, high, tolerance = lower_end(A), 1.0, tolerance_of(block.dtype)
+    while powers:
+        interval = Interval(max(low, -high), high)
+        start = interval.low / high
+        series = [Series(power_coefficients(power - reached, start)) for power in powers]
+        sums, degree, growth = chebyshev_sums(A, block, series, interval, tolerance)
+        for power, total in zip(powers, sums, strict=False):
+            total *= high ** (power - reached)
+            found[power] = total
+        if sums:
+            reached = powers[len(sums) - 1]
+            block = found[reached]
+        powers = powers[len(sums) :]
+        if powers and low > -1 and growth > 2:
+            low = -1.0  # something lies below, or above; only the former can be helped
+        elif powers:
+            # Too little is left for a sum, whose error is relative to the block it starts from.
+            # Steps have no such trouble; as many as there have been do not cost much more.
+            ahead = min(max(degree, reached), powers[0] - reached)
+            before = _steps(A, block, ahead - 1)
+            block, reached = _steps(A, before, 1), reached + ahead
+            if _is_gone(block):
+                return found | {power: 0 * block for power in powers}
+            high = _radius(block, before, powers[-1] - reached)
+            # After a fast decay one direction outweighs the others, which need the digits.
+            tolerance = 512 * machine_epsilon(block.dtype)
+    return found
+
+
+def _radius(block: Any, before: Any, power: int) -> float:
+    """Return where to sum a power of a block, so that the sum decays as the block does.
+
+    A block never decays faster than it last did: if ``|A x| = r |x|`` then ``|A^p y| >= r^p |y|``
+    for ``y = A x``. So a sum on ``[-r, r]`` is relative to what it finds. Eigenvalues outside
+    make it longer, not wrong; a factor of 8 in its error is spent on leaving fewer outside.
+    """
+    radius = ratio(frobenius_norm(block), frobenius_norm(before)) * 8 ** (1 / max(power, 1))
+    return min(max(radius, 0.5), 1.0)  # below 1/2 a large power is nothing but rounding
+
+
+def _steps(A: Any, block: Any, count: int) -> Any:
+    """Step by step, in the memory of two blocks that are not the one given."""
+    given, spare, coefficients = block, None, A.stationary_coefficients(block)
+    done = steps("diffusion", count)
+    for _ in range(count):
+        following, coefficients = A.step(block, coefficients, out=spare)
+        block, spare = following, None if block is given else block
+        done()
+    return block
+
+
+def _pays(power: int, dtype: Any) -> bool:
+    """Say whether a sum needs at most half of the products."""
+    if power <= 2 * FIRST_STEPS:
+        return False
+    degree = Series(power_coefficients(power)).degree(cut_of(dtype))
+    return 2 * (FIRST_STEPS + degree) <= power
+
+
+# --- other functions of A ------------------------------------------------------------------
+
+
+def _heat_semigroup(A: Any, block: Any, time: float, low: float) -> Any:
+    if _is_gone(block):
+        return 0 * block
+    degrees = np.arange(40 + int(10 * math.sqrt(time)))  # what lies beyond is below rounding
+    coefficients = 2 * ive(degrees, time * (1 - low) / 2)
+    coefficients[0] /= 2
+    series, tolerance = [Series(coefficients)], tolerance_of(block.dtype)
+    sums, _, growth = chebyshev_sums(A, block, series, Interval(low, 1.0), tolerance)
+    if sums:
+        return sums[0]
+    if growth > 2 and low > -1:
+        return _heat_semigroup(A, block, time, -1.0)
+    # Half the time decays by half as many digits.
+    return _heat_semigroup(A, _heat_semigroup(A, block, time / 2, low), time / 2, low)
+
+
+def _fractional_power(A: Any, block: Any, power: float, *, named: float) -> Any:
+    """Return ``A^power block`` from the sum on [0, 1], which needs a nonnegative spectrum."""
+    degrees = np.arange(LONGEST_SUM + 1)
+    scale = 2 * gamma(power + 0.5) / (math.sqrt(math.pi) * gamma(power + 1))
+    coefficients = scale * _binomials(power, degrees)
+    # The coefficients go on for ever, like degree^(-2 power - 1).
+    beyond = abs(coefficients[-1]) * LONGEST_SUM / (2 * power)
+    series = [Series(coefficients, beyond)]
+    tolerance = tolerance_of(block.dtype)
+    sums, degree, growth = chebyshev_sums(A, block, series, Interval(0.0, 1.0), tolerance)
+    if growth > 1.01:
+        lowest = (1 - math.cosh(math.acosh(growth) / degree)) / 2
+        raise SpectrumError(
+            f"power={named} of a negative eigenvalue is not a real number, and A has one below "
+            f"{lowest:.2g}; use a whole power, sketch_heat, or a kernel of all pairs "
+            "(n_neighbors=None), which has no negative ones."
+        )
+    if not sums:
+        raise SpectrumError(
+            f"power={named} cannot be had accurately from {LONGEST_SUM} products, since small "
+            "eigenvalues have no smooth power; use a whole power, a larger one, or sketch_heat."
+        )
+    return sums[0]
+
+
+def _is_gone(block: Any) -> bool:
+    """Say whether so little is left that numbers have no digits for it."""
+    return not frobenius_norm(block) > np.finfo(block.dtype).tiny
+
+
+def _binomials(half: float, places: np.ndarray) -> np.ndarray:
+    """Return binom(2 half, half - place), up to a factor; the first is halved at place 0."""
+    steps = places[:-1]
+    values = np.cumprod(np.concatenate([[1.0], (half - steps) / (half + steps + 1)]))
+    values[0] /= 1 + (places[0] == 0)
+    return values
+
+
+def _check_time(name: str, value: float) -> None:
+    if not 0 <= value < math.inf:
+        raise SpectrumError(
+            f"{name}={value} would amplify what heat has wiped out; "
+            f"use a finite {name} that is not negative."
+        )
+    if value > LONGEST_TIME:
+        raise SpectrumError(
+            f"{name}={value} is so long that heat has wiped out all there was, or that its "
+            f"products take days; use at most {LONGEST_TIME}."
+        )

@@ -1,0 +1,293 @@
+r"""Leading eigenpairs of the heat operator, and the diffusion map made of them.
+
+.. math:: y_j = (\lambda_1^t (v_1)_j, \ldots, \lambda_k^t (v_k)_j)
+
+(Algorithm 3), with :math:`A v_l = \lambda_l v_l` and the stationary :math:`v_0` left out.
+
+A sketch is where a search for them starts: its columns hold mostly the leading eigenvectors, and
+a few rounds of Chebyshev polynomials, which are large above the least eigenvalue of the block
+and small below it, take out the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from heatsketch._core.partitioned import as_block, refuse_lazy
+from heatsketch._core.progress import steps
+from heatsketch.diffusion._chebyshev import Interval, lower_end
+from heatsketch.exceptions import HeatSketchError, SpectrumError
+
+__all__ = [
+    "DiffusionCoordinates",
+    "Eigenpairs",
+    "RitzPairs",
+    "diffusion_coordinates",
+    "eigenvalue_powers",
+    "leading_eigenpairs",
+    "ritz_pairs",
+]
+
+# Below this size the whole spectrum costs less than the set-up of an iterative solver.
+DENSE_ROWS = 500
+
+
+MOST_ROUNDS = 100
+LARGEST_DEGREE = 40
+SPARE = 16  # columns more than eigenvectors are wanted
+
+
+class Eigenpairs(NamedTuple):
+    """Eigenvalues from the largest down, and their eigenvectors as columns."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+
+
+class RitzPairs(NamedTuple):
+    """Eigenvalues from the largest down, eigenvectors as columns, and how far off they are."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+    residuals: np.ndarray
+
+
+class DiffusionCoordinates(NamedTuple):
+    r"""A diffusion map :math:`\lambda_l^p v_l` that was made out of a sketch.
+
+    Attributes
+    ----------
+    coordinates : array of shape (n_samples, n_components)
+        Eigenvectors times eigenvalues to the power of the sketch, the rows in the order of ``X``.
+    eigenvalues : array of shape (n_components,)
+        From the largest down.
+    residuals : array of shape (n_components,)
+        How far each eigenvector is from being one.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from heatsketch import HeatSketch
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> coordinates, eigenvalues, residuals = HeatSketch(n_neighbors=15).fit(X).diffusion_map(2)
+    >>> coordinates.shape, bool((residuals < 1e-6).all())
+    ((1797, 2), True)
+    """
+
+    coordinates: np.ndarray
+    eigenvalues: np.ndarray
+    residuals: np.ndarray
+
+
+def leading_eigenpairs(A: Any, n_pairs: int) -> Eigenpairs:
+    """Largest eigenvalues of ``A`` after the stationary one, with their eigenvectors.
+
+    Parameters
+    ----------
+    A : HeatOperator of shape (n, n)
+    n_pairs : int
+        At most ``n - 1``.
+
+    Returns
+    -------
+    Eigenpairs
+        Vectors have length one; the largest entry of each is positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion._spectral import leading_eigenpairs
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> leading_eigenpairs(heat_operator(K, symmetric_scaling(K)), 1).values.round(6)
+    array([0.333333])
+    """
+    n_rows, n_pairs = A.shape[0], int(n_pairs)  # of a numpy integer -n_pairs may be positive
+    if not 1 <= n_pairs < n_rows:
+        raise HeatSketchError(
+            f"n_components={n_pairs} eigenvectors cannot be had from {n_rows} points, which have "
+            f"{n_rows - 1} besides the stationary one; use n_components=1 to {n_rows - 1}."
+        )
+    if n_rows <= DENSE_ROWS or n_pairs > n_rows // 4:
+        values, vectors = _dense_eigenpairs(A, n_pairs)
+        return Eigenpairs(values, vectors * _signs(vectors))
+    start = np.random.default_rng(0).standard_normal((n_rows, n_pairs + SPARE), A.dtype)
+    values, vectors, residuals = ritz_pairs(A, start, n_pairs, tolerance=1e-10)
+    if residuals.max() > 1e-3:
+        raise SpectrumError(
+            f"n_components={n_pairs} eigenvectors were not found (residual {residuals.max():.1e}); "
+            "ask for fewer, or use HeatSketch, which needs none."
+        )
+    return Eigenpairs(values, vectors)
+
+
+def diffusion_coordinates(A: Any, n_components: int, *, power: float = 1.0) -> np.ndarray:
+    r"""Diffusion map :math:`y_j = (\lambda_1^t (v_1)_j, \ldots, \lambda_k^t (v_k)_j)`: Algorithm 3.
+
+    Parameters
+    ----------
+    A : HeatOperator of shape (n, n)
+    n_components : int
+        Dimension ``k`` of the map.
+    power : float, default=1.0
+        Diffusion time ``t``.
+
+    Returns
+    -------
+    array of shape (n, n_components)
+
+    Examples
+    --------
+    A circle stays a circle:
+
+    >>> import numpy as np
+    >>> from heatsketch import (
+    ...     diffusion_coordinates, gaussian_affinity, heat_operator, neighbor_graph,
+    ...     symmetric_scaling)
+    >>> angle = np.linspace(0, 2 * np.pi, 100, endpoint=False)
+    >>> X = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> K = gaussian_affinity(neighbor_graph(X), epsilon=0.25)
+    >>> Y = diffusion_coordinates(heat_operator(K, symmetric_scaling(K)), 2, power=8)
+    >>> radii = np.linalg.norm(Y, axis=1)
+    >>> bool(np.ptp(radii) < 1e-10)
+    True
+    """
+    values, vectors = leading_eigenpairs(A, n_components)
+    return vectors * eigenvalue_powers(values, power)
+
+
+def eigenvalue_powers(values: np.ndarray, power: float) -> np.ndarray:
+    """Return eigenvalues to a power, or say why it does not exist.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion._spectral import eigenvalue_powers
+    >>> eigenvalue_powers(np.array([0.9, -0.5]), 2)
+    array([0.81, 0.25])
+    """
+    if not np.isfinite(power):
+        raise SpectrumError(f"power={power} is no diffusion time; use a finite number.")
+    smallest = float(np.min(values))
+    if smallest < 0 and power != int(power):
+        raise SpectrumError(
+            f"power={power} of the eigenvalue {smallest:.3g} is not a real number; use a whole "
+            "power, fewer components, or n_neighbors=None, whose kernel has no negative ones."
+        )
+    if power < 0 and np.min(np.abs(values)) < np.sqrt(np.finfo(values.dtype).eps):
+        raise SpectrumError(
+            f"an eigenvalue of {np.min(np.abs(values)):.3g} cannot be divided by; "
+            "use power=1 or more, or fewer components."
+        )
+    return values**power
+
+
+def _dense_eigenpairs(A: Any, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
+    from scipy.linalg import eigh
+
+    matrix = A.deflate(A @ np.eye(A.shape[0], dtype=A.dtype))
+    # The stationary direction goes below the spectrum, which lies in [-1, 1].
+    matrix -= 2 * A.stationary_part(A.stationary / (A.stationary @ A.stationary))
+    # All of them: asked for some, LAPACK loses eigenvalues that lie in a cluster.
+    values, vectors = eigh((matrix + matrix.T) / 2, driver="evd")
+    return values[: -n_pairs - 1 : -1], vectors[:, : -n_pairs - 1 : -1]
+
+
+def ritz_pairs(A: Any, block: Any, n_pairs: int, *, tolerance: float = 1e-6) -> RitzPairs:
+    r"""Leading eigenpairs of ``A`` from a block that holds them roughly, such as a sketch.
+
+    .. math:: A v_l \approx \lambda_l v_l, \qquad r_l = |A v_l - \lambda_l v_l|
+
+    An eigenvalue of ``A`` lies within :math:`r_l` of :math:`\lambda_l` (in fact much nearer).
+
+    Parameters
+    ----------
+    A : HeatOperator of shape (n, n)
+    block : array of shape (n, k)
+        Left as it is. The more columns beyond ``n_pairs``, the fewer products are needed.
+    n_pairs : int
+        At most ``k``, and at most ``n - 1``.
+    tolerance : float, default=1e-6
+        Residual that is good enough. In float32 one of 1e-5 is.
+
+    Returns
+    -------
+    RitzPairs
+        ``values`` from the largest down, ``vectors`` of length one whose largest entry is positive,
+        ``residuals``. Those are above the tolerance if the search ended without, since eigenvalues
+        within the block are hardly larger than those beyond it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import gaussian_block, heat_operator, ritz_pairs, sketch, symmetric_scaling
+    >>> K = np.exp(-np.subtract.outer(np.arange(90), np.arange(90)) ** 2 / 9.0)
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> Y = sketch(A, gaussian_block(90, 16, seed=0), power=8)
+    >>> (ritz_pairs(A, Y, 4).residuals < 1e-6).all()
+    np.True_
+    """
+    refuse_lazy("eigenvectors", block)
+    block = as_block(A, block).astype(A.dtype, copy=False)
+    if not 1 <= n_pairs <= min(block.shape[1], A.shape[0] - 1):
+        raise HeatSketchError(
+            f"n_pairs={n_pairs} eigenvectors cannot be had from a block of {block.shape[1]} "
+            f"columns and {A.shape[0]} rows; use fewer pairs, or another n_components."
+        )
+    if block.shape[1] >= A.shape[0]:  # it holds all directions, and says nothing of any
+        values, vectors = _dense_eigenpairs(A, n_pairs)
+        residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
+        return RitzPairs(values, vectors * _signs(vectors), residuals)
+    tolerance = max(tolerance, 100 * float(np.finfo(A.dtype).eps))
+    low, done = lower_end(A), steps("eigenvectors", MOST_ROUNDS)
+    values, vectors, residuals = _rayleigh_ritz(A, A.deflate(block), n_pairs)
+    for _ in range(MOST_ROUNDS):
+        done()
+        if (residuals <= tolerance).all():
+            break
+        unwanted = Interval(low, max(values[-1], low + 0.01))
+        values, vectors, residuals = _rayleigh_ritz(
+            A, _filtered(A, vectors, unwanted, values[0]), n_pairs
+        )
+    values, vectors = values[:n_pairs], vectors[:, :n_pairs]
+    return RitzPairs(values, vectors * _signs(vectors), residuals)
+
+
+def _rayleigh_ritz(A: Any, block: np.ndarray, n_pairs: int) -> RitzPairs:
+    """Return the best eigenpairs within a block, all of them, with some residuals."""
+    basis, _ = np.linalg.qr(block)
+    product = A @ basis
+    values, turn = np.linalg.eigh(basis.T @ product)
+    values, turn = values[::-1], np.ascontiguousarray(turn[:, ::-1])
+    vectors, some = basis @ turn, slice(n_pairs)
+    rest = product @ turn[:, some] - vectors[:, some] * values[some]
+    return RitzPairs(values, vectors, np.linalg.norm(rest, axis=0))
+
+
+def _filtered(A: Any, block: np.ndarray, unwanted: Interval, largest: float) -> np.ndarray:
+    """Multiply by the Chebyshev polynomial that is at most one where nothing is wanted.
+
+    In the memory of the block, which is gone afterwards.
+    """
+    slope = 2 / (unwanted.high - unwanted.low)
+    shift = -slope * (unwanted.high + unwanted.low) / 2
+    # It grows as exp(degree * growth): fast enough, but within what numbers can hold.
+    growth = math.acosh(max(slope * largest + shift, 1.0))
+    degree = int(min(LARGEST_DEGREE, max(2, 18 / max(growth, 0.01))))
+    coefficients = A.stationary_coefficients(block)
+    current, coefficients = A.step(block, coefficients, factors=(slope, shift, 0.0))
+    previous = block
+    for _ in range(degree - 1):
+        factors = 2 * slope, 2 * shift, 1.0
+        following, coefficients = A.step(current, coefficients, factors=factors, out=previous)
+        previous, current = current, following
+    return A.deflate(current, out=current)
+
+
+def _signs(vectors: np.ndarray) -> np.ndarray:
+    """Return what makes the largest entry of each vector positive."""
+    places = np.abs(vectors).argmax(axis=0)[np.newaxis]
+    return np.sign(np.take_along_axis(vectors, places, axis=0))

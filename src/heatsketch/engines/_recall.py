@@ -1,0 +1,87 @@
+"""How many lists to look into: as many as make no difference to the embedding.
+
+Twice as many lists find a few more neighbours. Whether they matter is asked of the sketch itself:
+small parts of the data are embedded with either graph and the same random block, and their
+distances compared. No exact graph is needed for that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from heatsketch.diffusion._affinity import gaussian_affinity
+from heatsketch.diffusion._normalization import symmetric_scaling
+from heatsketch.diffusion._operator import heat_operator
+from heatsketch.diffusion._random_matrix import Kind, gaussians_apart
+from heatsketch.diffusion._sketch import sketch
+from heatsketch.graph._ivf import POINTS_PER_LIST, ListTree, NeighborLists
+from heatsketch.graph._metrics import squared_distances_to
+
+__all__ = ["N_PARTS", "PART", "centers_of_parts", "choose_probes", "probes_for_parts"]
+
+FEWEST, MOST = 8, 64
+N_PARTS, PART = 2, 10_000  # parts of the data that are tried, and their size
+N_COMPONENTS, POWER, N_PAIRS = 32, 8, 10_000
+
+
+def choose_probes(points: np.ndarray, tree: ListTree, *, n_neighbors: int, tolerance: float) -> int:
+    """Return how many lists to probe for distances to move by no more than a tolerance."""
+    parts = [_part(points, i) for i in range(N_PARTS)]
+    return probes_for_parts(parts, tree, n_neighbors=n_neighbors, tolerance=tolerance)
+
+
+def probes_for_parts(
+    parts: list[np.ndarray], tree: ListTree, *, n_neighbors: int, tolerance: float
+) -> int:
+    """Return how many lists to probe, as far as some parts of the points tell."""
+    # As many candidates as neighbours would leave nothing to choose from.
+    n_probes = max(FEWEST, -(-4 * n_neighbors // POINTS_PER_LIST))
+    more = _all_distances(parts, tree, n_probes, n_neighbors)
+    while n_probes < min(MOST, tree.n_lists):
+        few, more = more, _all_distances(parts, tree, 2 * n_probes, n_neighbors)
+        if _spread(few, more) <= tolerance:
+            break
+        n_probes *= 2
+    return min(n_probes, tree.n_lists)
+
+
+def _spread(few: np.ndarray, more: np.ndarray) -> float:
+    apart = more > 0  # duplicates are not
+    return float(np.std(few[apart] / more[apart])) if apart.any() else 0.0
+
+
+def _all_distances(
+    parts: list[np.ndarray], tree: ListTree, n_probes: int, n_neighbors: int
+) -> np.ndarray:
+    arranged = (NeighborLists.arrange(part, tree, n_probes) for part in parts)
+    return np.concatenate([_distances(lists, n_neighbors) for lists in arranged])
+
+
+def centers_of_parts(n_points: int) -> list[int]:
+    """Return which points the parts lie around."""
+    return [(2 * i + 1) * n_points // (2 * N_PARTS) for i in range(N_PARTS)]
+
+
+def _part(points: np.ndarray, i: int) -> np.ndarray:
+    """Return points around one of them, in their order: a part as dense as the whole."""
+    center = centers_of_parts(len(points))[i]
+    squares = squared_distances_to(points, "euclidean")(points[center : center + 1])[0]
+    size = min(PART, len(points))
+    return points[np.sort(np.argpartition(squares, size - 1)[:size])]
+
+
+def _distances(lists: NeighborLists, n_neighbors: int) -> np.ndarray:
+    """Return sketched diffusion distances between random points, in the order given."""
+    n_points = len(lists.points)
+    d2, radii, _ = lists.graph(n_neighbors)
+    within = radii[np.isfinite(radii)]
+    # Where all are copies of each other, any epsilon will do.
+    K = gaussian_affinity(d2, epsilon=float(within.sum() / max(1, len(within))) or 1.0)
+    A = heat_operator(K, symmetric_scaling(K))
+    Y = np.empty((n_points, N_COMPONENTS), A.dtype)
+    drawn = gaussians_apart(Kind.TRIAL, n_points, N_COMPONENTS + 2, dtype=A.dtype)
+    Y[lists.order] = sketch(A, drawn[lists.order, 2:], power=POWER)
+    lots = np.argsort(drawn[:, :2], axis=0)
+    pairs = lots[np.arange(N_PAIRS) % n_points]
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    return np.linalg.norm(Y[pairs[:, 0]] - Y[pairs[:, 1]], axis=1)

@@ -1,0 +1,8 @@
+"""Estimators with scikit-learn's interface, and how models are loaded."""
+
+from heatsketch.estimators._load import load, model_info
+from heatsketch.estimators._resources import estimate_memory
+from heatsketch.estimators.heat_sketch import DiffusionMap, HeatSketch
+from heatsketch.estimators.near_isometry import NearIsometry
+
+__all__ = ["DiffusionMap", "HeatSketch", "NearIsometry", "estimate_memory", "load", "model_info"]

@@ -1,0 +1,530 @@
+"""The way from points to rows of the heat operator, with scikit-learn's manners.
+
+Points become distances, distances an affinity, the affinity a heat operator ``A``; then something
+is made that ``A`` is applied to once more, ``embedding = A @ before_last``. A new point has a row
+of ``A`` of its own, and is embedded by the same product. The estimators differ only in what
+``before_last`` is.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+    clone,
+)
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from heatsketch._core.parallel import with_n_jobs
+from heatsketch._core.partitioned import in_memory, is_lazy
+from heatsketch._core.row_names import row_numbers
+from heatsketch.diffusion._affinity import (
+    gaussian_affinity,
+    gaussian_affinity_rows,
+    local_scales,
+    locally_scaled,
+    nearest_squares,
+    strongest_columns,
+    with_self_loops,
+)
+from heatsketch.diffusion._all_pairs import remembering_points
+from heatsketch.diffusion._bandwidth import estimate_epsilon, sampled_squares
+from heatsketch.diffusion._duplicates import SharedRows
+from heatsketch.diffusion._normalization import SCALINGS
+from heatsketch.diffusion._operator import HeatOperator, heat_operator, heat_rows
+from heatsketch.diffusion._random_matrix import Kind, gaussians_apart
+from heatsketch.engines import ENGINES, Engine, LocalEngine, resolve_engine
+from heatsketch.estimators._callbacks import CallbackSupportMixin, fit_progress
+from heatsketch.estimators._validation import (
+    MACHINE_CONSTRAINTS,
+    Count,
+    check_affinities,
+    check_distances,
+    check_idle_parameters,
+    check_numbers,
+    check_row_ids,
+    check_scale,
+    check_square,
+    check_symmetric,
+    check_zero_diagonal,
+    stored_like,
+)
+from heatsketch.estimators._warnings import (
+    warn_about_components,
+    warn_about_decay,
+    warn_about_far_points,
+    warn_about_lonely_points,
+    warn_about_rounding,
+    warn_about_zero_diagonal,
+)
+from heatsketch.exceptions import HeatSketchError, TrainingDataError
+from heatsketch.graph._graph_affinity import graph_affinity, is_graph
+from heatsketch.graph._metrics import ALIASES
+from heatsketch.graph._neighbors import METRICS, label_components
+from heatsketch.graph._transformer_neighbors import neighbors_by_transformer
+from heatsketch.persistence._save_load import SaveMixin
+
+__all__ = ["N_NEIGHBORS", "HeatEmbedding", "checks_parameters"]
+
+TRANSFORM_ENTRIES = 16_000_000  # affinities of new points held at a time
+N_NEIGHBORS = 15  # unless told otherwise
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def checks_parameters(fit: Method) -> Method:
+    """Let scikit-learn check the parameters before a fit; the method keeps its types."""
+    return _fit_context(prefer_skip_nested_validation=True)(fit)
+
+
+class _Trained(NamedTuple):
+    """What new points are embedded with."""
+
+    scaling: Any
+    operator: Any
+    before_last: Any
+    scales: Any
+    labels: Any
+
+
+class HeatEmbedding(
+    SaveMixin,
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+    ABC,
+):
+    """What the two embeddings share: the way from ``X`` to rows of the heat operator."""
+
+    embedding_: np.ndarray
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Count()],
+        "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto", "local"})],
+        "n_neighbors": [Interval(Integral, 2, None, closed="left"), None],
+        "neighbors": [HasMethods(["fit", "transform", "get_params"]), None],
+        "metric": [StrOptions({*METRICS, *ALIASES, "precomputed"}), callable],
+        "affinity": [StrOptions({"gaussian", "precomputed"})],
+        "self_loops": ["boolean"],
+        "normalization": [StrOptions({"auto", *SCALINGS})],
+        "weighting": [StrOptions({"symmetric", "random_walk"})],
+        "engine": [StrOptions(set(ENGINES)), Engine],
+        **MACHINE_CONSTRAINTS,
+    }
+
+    @abstractmethod
+    def _before_last(self, A: HeatOperator) -> np.ndarray:
+        """Return the block that ``A`` is applied to once more."""
+
+    def _finish(self, last: np.ndarray, A: HeatOperator) -> np.ndarray:
+        """Make an embedding of the last product, in place."""
+        return self._weighted(last, A)
+
+    def _place_components(self, A: HeatOperator, embedding: Any) -> None:
+        """Find where connected components belong."""
+
+    def _moved_apart(self, embedding: Any, labels: Any) -> Any:
+        """Return an embedding whose connected components are where they belong."""
+        return embedding
+
+    def _check_options(self) -> None:
+        """Raise an error if options exclude each other."""
+
+    @checks_parameters
+    @with_n_jobs
+    def fit(self, X: Any, y: Any = None, *, row_ids: Any = None) -> Self:
+        """Embed the points of ``X``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Points; or a square matrix of distances (``metric="precomputed"``) or of affinities
+            (``affinity="precomputed"``). A graph of networkx, of igraph, or of
+            :func:`graph_affinity` has affinities and names of its nodes.
+        y : ignored
+        row_ids : array of int of shape (n_samples,), optional
+            What the random numbers of each row depend on, those that choose epsilon included. If
+            left out, it is the name of a graph's node, where that is text or an integer, and
+            otherwise the position of the row. Rows with the same id in two data sets get the same
+            random numbers, which makes the two embeddings comparable.
+
+        Returns
+        -------
+        self
+        """
+        with fit_progress(self):
+            return self._fit(X, row_ids)
+
+    def _fit(self, X: Any, row_ids: Any) -> Self:
+        self._forget()
+        fitted = self._with(**self._plain_parameters())
+        if fitted.neighbors is not None:  # whose own parameters may be set later
+            fitted = fitted._with(neighbors=clone(fitted.neighbors))
+            fitted._check_transformer()
+        with resolve_engine(self.engine).working() as engine:
+            fitted._fit_by(engine, X, row_ids)
+            engine.finish(fitted.scaling_.current)
+        return self._become(fitted)
+
+    def _as_fitted(self) -> Self:
+        """Return the model with the parameters of its fit, whatever has been set since."""
+        check_is_fitted(self)
+        return self._with()
+
+    def _with(self, **parameters: Any) -> Self:
+        """Return a copy with the parameters of its fit, some of them others."""
+        other = copy(self)
+        # A pickle from before they were remembered has none.
+        other.parameters_ = getattr(self, "parameters_", {}) | parameters
+        other.__dict__.update(other.parameters_)
+        return other
+
+    def _become(self, fitted: Self) -> Self:
+        """Take over a fit as a whole, so that one that is interrupted leaves no mixture."""
+        found = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
+        self.__dict__.update(found)
+        return self
+
+    def _fit_by(self, engine: Engine, X: Any, row_ids: Any) -> None:
+        self._check_options()
+        X, row_ids = self._named_rows(X, row_ids)
+        X = self._check(engine.read(X), reset=True)
+        rows = None if is_lazy(X) else check_row_ids(row_ids, X.shape[0])
+        if rows is None and row_ids is not None:
+            raise HeatSketchError(
+                f"row_ids={reprlib.repr(row_ids)} is not for an X that is read from storage, whose "
+                "rows are numbered from 0; leave it out, or put the rows in the order of their ids."
+            )
+        edges = self._edges(X)
+        K = self._training_affinity(engine, X, rows)
+        del X  # the neighbours have it, in their order
+        self.row_ids_ = self.order_ if rows is None else engine.hold_vector(rows[self.order_], K)
+        warn_about_lonely_points(K, self._named_epsilon)
+        self.n_connected_components_, labels = label_components(K)
+        if self.n_connected_components_ > 1:
+            warn_about_components(self.n_connected_components_, edges=edges)
+            self.component_labels_ = labels
+        scaling = SCALINGS[self._normalization](K)
+        if scaling.previous is not None:
+            scaling = replace(scaling, previous=engine.keep(scaling.previous))
+        self.scaling_ = scaling
+        A = heat_operator(K, self.scaling_)
+        del K  # which a heat operator may have no use for
+        self.stationary_length_ = A.stationary.dtype.type(np.sqrt(A.squared_length))
+        self._embed(A, engine)
+        self.heat_operator_ = self._remembering_points(A)
+
+    def _named_rows(self, X: Any, row_ids: Any) -> tuple[Any, Any]:
+        """Return the affinities of a graph, and row ids that depend on names of nodes."""
+        if not is_graph(X):
+            return X, row_ids
+        if self.affinity != "precomputed":
+            raise HeatSketchError(
+                f"affinity={self.affinity!r} is for points, and X is a graph; use "
+                "affinity='precomputed', by which the weights of its edges are the affinities."
+            )
+        affinity, self.row_names_ = graph_affinity(X)
+        # The text of other objects may be another one in the next process.
+        plain = all(isinstance(name, int | str) for name in self.row_names_.tolist())
+        if row_ids is None and plain:
+            row_ids = row_numbers(self.row_names_)
+        return affinity, row_ids
+
+    def _remembering_points(self, A: HeatOperator) -> HeatOperator:
+        # Of another engine we do not know how it came to its distances.
+        if self.affinity == "precomputed" or type(resolve_engine(self.engine)) is not LocalEngine:
+            return A
+        scales = self.epsilon_ if self.epsilon == "local" else None
+        return remembering_points(A, self.neighbors_, scales=scales, bandwidth=self._bandwidth)
+
+    def _embed(self, A: HeatOperator, engine: Engine) -> None:
+        self.before_last_ = engine.keep(self._before_last(A))
+        last = A @ self.before_last_
+        power: Any = getattr(self, "power_", self.power)
+        warn_about_decay(A, self.before_last_, last, power=power, epsilon=self._named_epsilon)
+        embedding = self._finish(last, A)
+        if getattr(self, "stationary", "drop") == "keep":
+            warn_about_rounding(embedding, power=power)
+        self._place_components(A, embedding)
+        embedding = self._moved_apart(embedding, getattr(self, "component_labels_", None))
+        self.embedding_ = engine.keep(engine.in_given_order(embedding, self.order_))
+
+    def _weighted(self, block: np.ndarray, A: HeatOperator) -> np.ndarray:
+        """Weigh rows as the distance asked for does, in place."""
+        if self.weighting == "random_walk":
+            block *= (self.stationary_length_ / A.stationary)[:, np.newaxis]
+        return block
+
+    def _in_given_order(self, block: Any) -> Any:
+        """Return the rows of a block, which are in the order of ``A``, in the order of ``X``."""
+        return resolve_engine(self.engine).in_given_order(block, self.order_)
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
+        """Embed the points of ``X`` and return the embedding.
+
+        Parameters
+        ----------
+        X, y :
+            As for :meth:`fit`.
+        **fit_params :
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+        """
+        return self.fit(X, y, **fit_params).embedding_
+
+    @with_n_jobs
+    def transform(self, X: Any) -> np.ndarray:
+        """Embed new points by the rule that embedded the training points.
+
+        A training point given again gets its embedding back, whatever comes with it. (Sparse
+        precomputed distances are taken row by row as they are: give the symmetric rows, with the
+        zero diagonal stored, to have the same.)
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_new, n_features)
+            New points; or their distances (``metric="precomputed"``) or affinities
+            (``affinity="precomputed"``) to the training points.
+
+        Returns
+        -------
+        array of shape (n_new, n_components)
+        """
+        return self._as_fitted()._transform(X)
+
+    def _transform(self, X: Any) -> np.ndarray:
+        self._training_operator("transform")
+        X = self._check(X, reset=False)
+        step = self._rows_at_a_time()
+        starts = range(0, X.shape[0], step)
+        parts = (X[i : i + step] for i in starts)
+        batches = (in_memory(part) if is_lazy(part) else part for part in parts)
+        return np.concatenate(list(map(self._transform_batch, batches, starts)))
+
+    def _training_operator(self, task: str) -> HeatOperator:
+        """Return the heat operator, for a task that cannot do without."""
+        if self.heat_operator_ is None:
+            raise TrainingDataError(
+                f"{task} needs the training data, without which this model was saved; load one "
+                "that was saved with training_data=True, or fit again."
+            )
+        return self.heat_operator_
+
+    def _rows_at_a_time(self) -> int:
+        lists = self.affinity == "gaussian" and self.neighbors_.lists is not None
+        return max(1, TRANSFORM_ENTRIES // (100 if lists else len(self.before_last_)))
+
+    def _transform_batch(self, X: Any, first_row: int) -> np.ndarray:
+        rows = X if self.affinity == "precomputed" else self.neighbors_.distances_to(X)
+        rows, trained = self._trained(rows)
+        K = rows
+        if self.affinity != "precomputed":
+            K = self._affinity_to_training(rows, trained.scales, first_row)
+        A = heat_rows(self._over_copies(K), trained.scaling, trained.operator)
+        # A new point belongs to the component of the training point that is most like it.
+        labels = None if trained.labels is None else trained.labels[strongest_columns(K)]
+        return self._moved_apart(self._finish(A @ trained.before_last, A), labels)
+
+    def _trained(self, rows: Any) -> tuple[Any, _Trained]:
+        """Return what new rows are multiplied with, all of it in memory."""
+        scales = self.epsilon_ if self.epsilon == "local" else None
+        labels = getattr(self, "component_labels_", None)
+        starts = self._starts_of_copies
+        if starts is not None:
+            scales = None if scales is None else scales[starts[:-1]]
+            labels = None if labels is None else labels[starts[:-1]]
+        trained = _Trained(self.scaling_, self.heat_operator_, self.before_last_, scales, labels)
+        if isinstance(self.before_last_, np.ndarray):
+            return rows, trained
+        # It is far away: bring what these rows need. Their entries stay in the order they have.
+        columns, places = np.unique(rows.indices, return_inverse=True)
+        shape = rows.shape[0], len(columns)
+        return sparse.csr_array((rows.data, places, rows.indptr), shape=shape), _Trained(
+            trained.scaling.at(columns),
+            trained.operator.at(columns),
+            np.asarray(trained.before_last[columns]),
+            None if scales is None else np.asarray(scales[columns]),
+            None if labels is None else np.asarray(labels[columns]),
+        )
+
+    @property
+    def _starts_of_copies(self) -> Any:
+        """Where the copies of each training point begin, if they share rows; else None."""
+        return getattr(getattr(self, "neighbors_", None), "starts", None)
+
+    def _over_copies(self, K: Any) -> Any:
+        """Return affinities to distinct training points as affinities to all of them."""
+        starts = self._starts_of_copies
+        return K if starts is None else SharedRows(K, starts, is_square=False)
+
+    def _forget(self) -> None:
+        """Drop an earlier fit, which one that fails should not leave behind."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    # --- from X to an affinity ------------------------------------------------------------
+
+    def _check(self, X: Any, *, reset: bool) -> Any:
+        X = check_numbers(self, X, reset=reset)
+        dtype = X.dtype if reset else self.embedding_.dtype
+        if self.affinity == "precomputed":
+            check_idle_parameters(self)
+            if reset:
+                check_square(X, name="affinity='precomputed'")
+                X = with_self_loops(X) if self.self_loops else X
+            check_affinities(X)
+            if reset:
+                check_symmetric(X, name="affinity='precomputed'")
+        else:
+            check_scale(X, dtype=dtype, reset=reset)
+            if self.metric == "precomputed":
+                self._check_distances(X, reset=reset)
+            elif not reset:
+                X = stored_like(self.neighbors_.points, X)
+        return X.astype(dtype, copy=False)
+
+    def _check_distances(self, X: Any, *, reset: bool) -> None:
+        if sparse.issparse(X) and self.n_neighbors not in (None, N_NEIGHBORS):
+            raise HeatSketchError(
+                f"n_neighbors={self.n_neighbors} is not for metric='precomputed' with a sparse "
+                "X, which says itself who the neighbours are; leave it out."
+            )
+        check_distances(X)
+        if reset:
+            check_square(X, name="metric='precomputed'")
+            check_zero_diagonal(X)
+        # A sparse graph of nearest neighbours need not be symmetric.
+        if reset and not sparse.issparse(X):
+            check_symmetric(X, name="metric='precomputed'")
+
+    def _check_transformer(self) -> None:
+        """Refuse parameters that say how to search where a transformer does."""
+        if self.metric == "precomputed":
+            raise HeatSketchError(
+                f"neighbors={self.neighbors!r} is not for metric='precomputed', where X holds "
+                "distances already; pass points and the metric of the transformer, or leave "
+                "neighbors out."
+            )
+        for name, idle in (("n_neighbors", N_NEIGHBORS), ("engine", LocalEngine())):
+            value = getattr(self, name)
+            if value not in (idle, "local"):
+                raise HeatSketchError(
+                    f"{name}={value!r} has no use with neighbors={self.neighbors!r}, which "
+                    f"searches in its own way; leave {name} out, and set the transformer's."
+                )
+
+    def _training_affinity(self, engine: Engine, X: Any, rows: Any) -> Any:
+        self.epsilon_: Any = None
+        self.order_: Any = None if rows is None else np.arange(X.shape[0])
+        if self.affinity == "precomputed":
+            if not self.self_loops:
+                warn_about_zero_diagonal(X)
+            return engine.hold(X)
+        # Compared, and not subtracted: a difference of unsigned ids is never negative.
+        falls = rows is not None and bool((rows[1:] < rows[:-1]).any())
+        if falls and self.metric != "precomputed":
+            # Who is near whom must not depend on the order in which the rows came.
+            self.order_ = np.argsort(rows)
+            X, rows = X[self.order_], rows[self.order_]
+        self.neighbors_, d2 = self._find_neighbors(engine, X)
+        found = self.neighbors_.order
+        self.order_ = found if self.order_ is None else self.order_[in_memory(found)]
+        d2 = self._in_units(d2, X, rows)
+        return gaussian_affinity(d2, epsilon=self._bandwidth)
+
+    def _find_neighbors(self, engine: Engine, X: Any) -> tuple[Any, Any]:
+        if self.neighbors is not None:
+            return neighbors_by_transformer(X, clone(self.neighbors), metric=self.metric)
+        return engine.neighbors(
+            X,
+            metric=self.metric,
+            n_neighbors=self._n_neighbors(X),
+            n_columns=self.n_components,
+        )
+
+    def _in_units(self, d2: Any, X: Any, rows: Any) -> Any:
+        """Choose the bandwidth, and return squared distances that it is the bandwidth of."""
+        if self.epsilon == "local":
+            self.epsilon_ = local_scales(d2)
+            return locally_scaled(d2, self.epsilon_, self.epsilon_)
+        if self.epsilon == "auto":
+            # A graph cut to near neighbours has lost the far ones, without which the kernel sum
+            # levels off too early. The points are drawn by their ids: their order does not matter.
+            ids = X.shape[0] if rows is None else rows
+            lots = gaussians_apart(Kind.SAMPLE, ids, 1)[:, 0]
+            squares = sampled_squares(X, metric=self.metric, lots=lots)
+            self.epsilon_estimate_ = estimate_epsilon(squares)
+            self.epsilon_ = self.epsilon_estimate_.epsilon
+        else:
+            self.epsilon_ = float(self.epsilon)
+        return d2
+
+    @property
+    def _bandwidth(self) -> float:
+        """The bandwidth of squares that have been scaled locally, or not."""
+        return 1.0 if self.epsilon == "local" else self.epsilon_
+
+    @property
+    def _named_epsilon(self) -> Any:
+        return "'local'" if self.epsilon == "local" and self.epsilon_ is not None else self.epsilon_
+
+    @property
+    def _normalization(self) -> str:
+        """The name of the normalization; a density is that of points, a degree that of nodes."""
+        if self.normalization != "auto":
+            return self.normalization
+        return "degree" if self.affinity == "precomputed" else "symmetric"
+
+    def _n_neighbors(self, X: Any) -> int | None:
+        if self.n_neighbors is None or (self.metric == "precomputed" and sparse.issparse(X)):
+            return None
+        return min(int(self.n_neighbors), X.shape[0])
+
+    def _edges(self, X: Any) -> str:
+        """Return where the edges of the graph come from."""
+        if self.affinity == "precomputed":
+            return "given"
+        if self.metric == "precomputed" and sparse.issparse(X):
+            return "stored"
+        return "all pairs" if self._n_neighbors(X) in (None, X.shape[0]) else "nearest"
+
+    def _affinity_to_training(self, d2: Any, scales: Any, first_row: int) -> Any:
+        if scales is not None:
+            least = float(self.epsilon_.min())
+            d2 = locally_scaled(d2, local_scales(d2, least=least), scales)
+        units = {"bandwidth": self._bandwidth, "epsilon": self._named_epsilon}
+        warn_about_far_points(nearest_squares(d2), **units, first_row=first_row)
+        return gaussian_affinity_rows(d2, epsilon=self._bandwidth)
+
+    # --- scikit-learn ---------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "heat_operator_")  # what a fit sets last: one that failed is none
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_.shape[1]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = "precomputed" in (self.metric, self.affinity)
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

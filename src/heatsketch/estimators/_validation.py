@@ -1,0 +1,295 @@
+"""The door: what comes in is looked at once, here, and is sound everywhere behind.
+
+scikit-learn's own checks turn the strings ``"1"`` and ``"2"`` into numbers, pass pandas'
+missing values on as objects and say "array" where a person said ``X``. These are stricter, and
+their messages name the row and the column.
+"""
+
+from __future__ import annotations
+
+import math
+import reprlib
+import secrets
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import validate_data
+
+from heatsketch._core.checks import (
+    MISSING,
+    as_array,
+    check_distances,
+    check_finite,
+    check_square,
+    check_symmetric,
+    check_zero_diagonal,
+    float_dtype,
+    native_numbers,
+    refuse_filled,
+    refuse_kind,
+    refuse_negative,
+    stored,
+)
+from heatsketch._core.partitioned import from_each_block, is_lazy
+from heatsketch.exceptions import (
+    AffinityError,
+    DtypeError,
+    HeatSketchError,
+    MissingValueError,
+    ScaleError,
+)
+
+__all__ = [
+    "MACHINE_CONSTRAINTS",
+    "Count",
+    "check_affinities",
+    "check_distances",
+    "check_idle_parameters",
+    "check_numbers",
+    "check_row_ids",
+    "check_scale",
+    "check_square",
+    "check_symmetric",
+    "check_whole",
+    "check_zero_diagonal",
+    "is_missing",
+    "seed_of",
+    "stored_like",
+]
+
+# Columns of pandas and polars by their lower-case names, Int8 and Boolean among them.
+_EXACT_IN_FLOAT32 = {
+    *("bool", "boolean", "float16", "float32"),
+    *("int8", "int16", "uint8", "uint16"),
+}
+_LARGEST_SUM = 1e100  # of a row of affinities: its square and its inverse are still floats
+
+
+class Count(Interval):
+    """The constraint of parameters that count something: a truth value is no number of things."""
+
+    def __init__(self) -> None:
+        super().__init__(Integral, 1, None, closed="left")
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Say whether it is a number of things."""
+        return not isinstance(val, bool) and super().is_satisfied_by(val)
+
+
+# Of parameters that say how to work, and not what comes out.
+MACHINE_CONSTRAINTS: dict[str, list[Any]] = {
+    "n_jobs": [Count(), Interval(Integral, None, -1, closed="right"), None],
+    "verbose": ["verbose", None],
+}
+
+
+def check_whole(name: str, value: Any, *, least: int = 1, most: float = math.inf) -> int:
+    """Return a whole number as an ``int``, whatever kind of number it came as.
+
+    Examples
+    --------
+    >>> from heatsketch.estimators._validation import check_whole
+    >>> check_whole("n_points", 1e4)
+    10000
+    """
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if is_number and least <= value <= most and value < math.inf and value == int(value):
+        return int(value)
+    wanted = f"from {least} to {most}" if most < math.inf else f"of at least {least}"
+    raise HeatSketchError(f"{name}={reprlib.repr(value)} must be a whole number {wanted}.")
+
+
+def is_missing(value: Any) -> bool:
+    """Say whether a value stands for none: None, NaN, or pandas' NA and NaT."""
+    return type(value).__name__ in MISSING or value != value
+
+
+def seed_of(random_state: Any) -> int:
+    """Return the seed that is meant: the number given, or one that is drawn."""
+    if random_state is None:
+        return secrets.randbits(64)
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31))
+
+
+def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Return ``X`` as finite numbers: a float32 or float64 array, or a CSR array of them.
+
+    They are in float32 where that holds all values of the dtype of ``X`` exactly.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose ``n_features_in_`` and feature names are set, or compared with.
+    X : array, sparse matrix or data frame
+    reset : bool
+        True in ``fit``.
+    """
+    if is_lazy(X):
+        return _check_lazy(estimator, X, reset=reset)
+    if getattr(estimator, "metric", None) == "precomputed":
+        refuse_filled(X, "X")
+    X = native_numbers(X)
+    columns = [name for name in getattr(X, "columns", ()) if isinstance(name, str)]
+    # A long double beyond float64 becomes infinity, which is refused below by its place.
+    with np.errstate(over="ignore"):
+        X = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype=_float_dtype(X),
+            accept_sparse="csr",
+            ensure_all_finite=False,
+            # In rows, so that sums over a row round the same way whatever the layout was; and in
+            # fit a copy of our own, which nobody changes behind our back.
+            order="C",
+            copy=reset,
+        )
+    # Some versions of scikit-learn find no names in some frames of polars.
+    names = columns if len(columns) == X.shape[1] else None
+    check_finite(X, getattr(estimator, "feature_names_in_", names))
+    _refuse_one_point(X, reset=reset)
+    if sparse.issparse(X):
+        X = sparse.csr_array(X)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+    return X
+
+
+def _float_dtype(X: Any) -> np.dtype:
+    """Return the precision in which numbers of all columns are exact, if one of the two is."""
+    if not hasattr(X, "columns"):
+        return float_dtype(X.dtype if hasattr(X, "dtype") else np.asarray(X).dtype)
+    is_exact = {str(dtype).lower() for dtype in X.dtypes} <= _EXACT_IN_FLOAT32
+    return np.dtype(np.float32 if is_exact else np.float64)
+
+
+def _check_lazy(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Look at an array block by block, wherever those are."""
+    refuse_kind(X.dtype)
+    if X.ndim != 2 or not X.shape[0] >= 1:  # which NaN is not, where the sizes are unknown
+        raise HeatSketchError(
+            f"X has shape {X.shape}; give one row of numbers for each point, and call "
+            "X.compute_chunk_sizes() if their number is unknown."
+        )
+    validate_data(estimator, X, reset=reset, skip_check_array=True)  # which counts columns
+    n_before = 0
+    for n_rows, strange in from_each_block(_first_strange, X):
+        if strange is not None:
+            row, column, value = strange
+            raise MissingValueError(
+                f"X contains {value} in row {n_before + row}, column {column}; fill it in "
+                "(sklearn.impute), or drop its row."
+            )
+        n_before += n_rows
+    _refuse_one_point(X, reset=reset)
+    return X
+
+
+def _refuse_one_point(X: Any, *, reset: bool) -> None:
+    if reset and X.shape[0] < 2:
+        raise HeatSketchError(
+            f"X has n_samples={X.shape[0]} (shape={X.shape}), and one point has no distance to "
+            "anything; give at least 2 points."
+        )
+
+
+def _first_strange(block: np.ndarray) -> tuple[int, tuple[int, int, str] | None]:
+    strange = np.argwhere(~np.isfinite(block))
+    if not len(strange):
+        return len(block), None
+    row, column = strange[0].tolist()
+    value = block[row, column]
+    return len(block), (row, column, "NaN" if np.isnan(value) else f"infinity (inf): {value}")
+
+
+def _largest(block: np.ndarray) -> float:
+    return max(abs(float(block.min())), abs(float(block.max()))) if block.size else 0.0
+
+
+def check_scale(X: Any, *, dtype: Any, reset: bool) -> None:
+    """Refuse numbers whose squares, summed over a row, leave the range of ``dtype``.
+
+    New points may be as small as they like: it is the training points that set the scale.
+    """
+    values = stored(X)
+    largest = max(from_each_block(_largest, values)) if values.size else 0.0
+    limits = np.finfo(dtype)
+    # Half of it: two points may lie on either side of zero.
+    if largest > np.sqrt(float(limits.max) / X.shape[1]) / 2:
+        problem, remedy = "overflow", f"divide X by {largest:.0e}"
+    elif reset and 0 < largest < np.sqrt(float(limits.tiny)):
+        problem, remedy = "underflow", f"multiply X by {1 / max(largest, 1e-300):.0e}"
+    else:
+        return
+    raise ScaleError(
+        f"X holds numbers as large as {largest:.3g}, whose squares {problem} {dtype}; "
+        f"{remedy} first."
+    )
+
+
+def check_idle_parameters(estimator: Any) -> None:
+    """Refuse parameters that say how to make affinities where these are given."""
+    idle_values = {"epsilon": "local", "n_neighbors": 15, "metric": "euclidean", "neighbors": None}
+    for name, idle in idle_values.items():
+        value = getattr(estimator, name)
+        if value != idle:
+            raise HeatSketchError(
+                f"{name}={value!r} has no use with affinity='precomputed', where X says itself "
+                f"how alike two points are; leave {name} out."
+            )
+
+
+def check_affinities(X: Any) -> None:
+    """Refuse negative affinities, points without any, and sums that leave the range of floats."""
+    refuse_negative(X, "affinity='precomputed'", "affinities are at least 0")
+    with np.errstate(over="ignore"):
+        sums = X @ np.ones(X.shape[1])
+    if not sums.all():
+        raise AffinityError(
+            f"affinity='precomputed': row {int(np.argmin(sums))} of X is all zeros, a point that "
+            "is like no point, not even itself; put a positive number on its diagonal or drop it."
+        )
+    far_out = (sums < 1 / _LARGEST_SUM) | (sums > _LARGEST_SUM)
+    if far_out.any():
+        row = int(np.argmax(far_out))
+        raise ScaleError(
+            f"affinity='precomputed': row {row} of X sums to {sums[row]:.3g}, which leaves no room "
+            "for products; divide X by its largest entry first."
+        )
+
+
+def check_row_ids(row_ids: Any, n_rows: int) -> np.ndarray:
+    """Return distinct integers, one for each row: as given, or their positions."""
+    if row_ids is None:
+        return np.arange(n_rows)
+    shown = f"row_ids={reprlib.repr(row_ids)}"
+    ids = as_array(row_ids, "row_ids")
+    # Text numbered by its place would pair rows that have nothing in common.
+    remedy = "number the rows, for instance with numpy.arange(len(X))"
+    if ids.dtype.kind in "OSTU":
+        remedy = "number the rows by their names, with heatsketch.row_numbers(names)"
+    wanted = f"must be {n_rows} integers of at least 0, one for each row of X; {remedy}."
+    if ids.dtype.kind not in "iu":
+        raise DtypeError(f"{shown} {wanted}")
+    if ids.shape != (n_rows,) or ids.min() < 0:
+        raise HeatSketchError(f"{shown} of shape {ids.shape} {wanted}")
+    if len(np.unique(ids)) < n_rows:
+        raise HeatSketchError(
+            f"{shown} repeats itself, so that two rows would share their random "
+            "numbers; give each row an id of its own."
+        )
+    return ids
+
+
+def stored_like(training_points: Any, X: Any) -> Any:
+    """Return new points as the training points are stored, dense or sparse."""
+    if sparse.issparse(training_points):
+        return sparse.csr_array(X)
+    return X.toarray() if sparse.issparse(X) else X

@@ -1,0 +1,180 @@
+"""Results that are defined but may not be what was wanted, and the warnings that say so."""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+
+from heatsketch.diffusion._affinity import lonely_fraction
+from heatsketch.exceptions import (
+    DegenerateKernelError,
+    DegenerateKernelWarning,
+    DisconnectedGraphWarning,
+    FarPointWarning,
+    HeatSketchWarning,
+    UnderflowWarning,
+    ZeroDiagonalWarning,
+)
+
+__all__ = [
+    "warn_about_components",
+    "warn_about_decay",
+    "warn_about_far_points",
+    "warn_about_lonely_points",
+    "warn_about_rounding",
+    "warn_about_zero_diagonal",
+]
+
+
+DECAY_ROWS = 100_000  # at most, in which decay is looked for
+ROUNDING = 100  # units of it, below which differences of rows have hardly a digit
+# How to connect a graph, by where its edges come from. More neighbours do not help where the
+# affinity to them is zero, nor does a larger epsilon where they are no neighbours.
+_IF_FAR = "to connect them, and a larger number for epsilon if they are far apart"
+CONNECT = {
+    "given": "Add edges between them, or embed each on its own",
+    "stored": f"Store more neighbours of each point in X {_IF_FAR}",
+    "all pairs": "Use a larger number for epsilon to connect them",
+    "nearest": f"Use a larger n_neighbors {_IF_FAR}",
+}
+_INSIDE = {"heatsketch", "joblib", "sklearn"}
+# What has been said of the fits of a search, by whom, and to which line.
+_said: set[tuple[str, str, int]] = set()
+
+
+def warn_about_lonely_points(K: Any, epsilon: float | None) -> None:
+    """Say that epsilon is too small: points that see only themselves are embedded as noise."""
+    lonely = lonely_fraction(K, linked_only=epsilon is None)
+    if lonely <= 0.05:
+        return
+    cause, remedy = f"epsilon={epsilon}", "use a larger epsilon"
+    if epsilon is None:
+        cause, remedy = "affinity='precomputed'", "drop them, or give X more than its diagonal"
+    message = (
+        f"{cause} leaves {lonely:.0%} of the {K.shape[0]} points without any "
+        f"neighbour, and their embedding is noise; {remedy}."
+    )
+    if lonely > 0.5:
+        raise DegenerateKernelError(message)
+    _warn(DegenerateKernelWarning, message)
+
+
+def warn_about_zero_diagonal(K: Any) -> None:
+    """Say that a given affinity has no self-loops."""
+    n_zeros = K.shape[0] - np.count_nonzero(K.diagonal())
+    if n_zeros:
+        _warn(
+            ZeroDiagonalWarning,
+            f"affinity='precomputed': the diagonal of X has {n_zeros} zeros, so that a walk cannot "
+            "stay where it is and may oscillate for ever; use self_loops=True.",
+        )
+
+
+def warn_about_components(n_components: int, *, edges: str) -> None:
+    """Warn that the graph is not connected; ``edges`` is one of :data:`CONNECT`."""
+    graph = "graph" if edges == "given" else "neighbour graph"
+    _warn(
+        DisconnectedGraphWarning,
+        f"The {graph} has n_connected_components_={n_components} connected components: distances "
+        f"between components mean no more than 'far'. {CONNECT[edges]}.",
+    )
+
+
+def warn_about_decay(
+    A: Any, before: np.ndarray, last: np.ndarray, *, power: float, epsilon: float | None
+) -> None:
+    """Say that diffusion, or its last step, left next to nothing.
+
+    The stationary direction, which rounding puts back, would hide that all else is gone.
+    """
+    some = slice(None, None, -(-len(last) // DECAY_ROWS))
+    before = before[some]
+    after = last[some] - A.stationary[some, np.newaxis] * A.stationary_coefficients(last)
+    largest_before, largest = (max(float(b.max()), -float(b.min())) for b in (before, after))
+    if min(largest_before, largest) < np.finfo(after.dtype).tiny:
+        _warn(
+            UnderflowWarning,
+            f"power={power} makes the embedding too small for {after.dtype} (its largest entry is "
+            f"{largest:.3g}); use a smaller power, float64 input, or a smaller epsilon. If all "
+            "points of X are equal, there is nothing to embed.",
+        )
+    elif largest * np.sqrt(after.shape[1]) < 1e-3 * largest_before:
+        cause = f"epsilon={epsilon} is so large that one"
+        remedy = "use a smaller epsilon, unless all points of X are equal, with nothing to embed"
+        if epsilon is None:
+            cause, remedy = "affinity='precomputed': one", "make X fall off faster"
+        _warn(
+            DegenerateKernelWarning,
+            f"{cause} step of diffusion leaves {largest / largest_before:.1e} of all differences "
+            f"between points; {remedy}.",
+        )
+
+
+def warn_about_rounding(embedding: Any, *, power: float) -> None:
+    """Say that rows with their stationary part differ by little more than rounding."""
+    some = slice(None, None, -(-len(embedding) // DECAY_ROWS))
+    rows = np.asarray(embedding[some], dtype=np.float64)
+    length, spread = np.linalg.norm(rows), np.linalg.norm(rows - rows.mean(axis=0))
+    if len(rows) > 1 and spread < ROUNDING * np.finfo(embedding.dtype).eps * length:
+        _warn(
+            UnderflowWarning,
+            f"stationary='keep' at power={power}: rows differ by {spread / length:.1e} of their "
+            f"length, which is rounding in {embedding.dtype}, and so are their distances and "
+            "intervals; use stationary='drop', where nothing hides what heat has left, or a "
+            "smaller power.",
+        )
+
+
+def warn_about_far_points(
+    nearest_squares: np.ndarray, *, bandwidth: float, epsilon: Any, first_row: int
+) -> None:
+    """Say that new points are far from all training points; rows count from ``first_row``."""
+    # Beyond this the affinity to every training point would be zero.
+    limit = -math.log(float(np.finfo(nearest_squares.dtype).tiny)) * bandwidth
+    far = nearest_squares > np.float64(limit)  # which float32 may not hold
+    if far.any():
+        _warn(
+            FarPointWarning,
+            f"{far.sum()} of {len(far)} rows of X, the first of them row "
+            f"{first_row + int(np.argmax(far))}, "
+            f"are so far from all training points (more than {np.sqrt(limit):.3g} at "
+            f"epsilon={epsilon}) that only their nearest one counts; check their scale, or "
+            "fit with them.",
+        )
+
+
+def _warn(category: type[HeatSketchWarning], message: str) -> None:
+    # Point at the line that called the estimator, not at scikit-learn's wrappers around it.
+    frame, stacklevel, in_search = sys._getframe(), 1, False
+    cause = sys._getframe(1).f_code.co_name
+    while frame.f_back and (module := _module(frame)).partition(".")[0] in _INSIDE:
+        in_search |= module.startswith("sklearn.model_selection")
+        frame, stacklevel = frame.f_back, stacklevel + 1
+    if in_search and _would_be_shown_once(category, message):
+        key = cause, frame.f_code.co_filename, frame.f_lineno
+        if key in _said:
+            return
+        _said.add(key)
+    warnings.warn(message, category, stacklevel=stacklevel)
+
+
+def _module(frame: Any) -> str:
+    return frame.f_globals.get("__name__", "")  # which code that is executed from text may lack
+
+
+def _would_be_shown_once(category: type[Warning], message: str) -> bool:
+    """Say whether Python shows a warning of one line once.
+
+    A search fits one model many times, and in each fit scikit-learn enters
+    ``warnings.catch_warnings``, upon which Python forgets what it has shown.
+    """
+    actions = (
+        action
+        for action, text, kind, *_ in warnings.filters
+        if issubclass(category, kind) and (text is None or text.match(message))
+    )
+    return next(actions, "default") in ("default", "module", "once")

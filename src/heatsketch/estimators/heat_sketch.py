@@ -1,0 +1,668 @@
+"""The estimators: what is made from the heat operator of some points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from heatsketch._core.parallel import with_n_jobs
+from heatsketch._core.partitioned import in_memory, is_lazy, over_rows
+from heatsketch.diffusion._all_times import (
+    Components,
+    add_offsets,
+    all_times_weights,
+    resolvent,
+    without_stationary,
+)
+from heatsketch.diffusion._confidence import DistanceEstimate
+from heatsketch.diffusion._distances import (
+    DiffusionNeighbors,
+    diffusion_distances,
+    diffusion_neighbors,
+)
+from heatsketch.diffusion._drift import Drift, check_comparable, drift
+from heatsketch.diffusion._heat_trace import FEWEST_COLUMNS, diffuse_until
+from heatsketch.diffusion._operator import HeatOperator
+from heatsketch.diffusion._random_matrix import gaussian_block, rademacher_block
+from heatsketch.diffusion._sketch import diffuse, diffuse_path
+from heatsketch.diffusion._spectral import (
+    DiffusionCoordinates,
+    eigenvalue_powers,
+    leading_eigenpairs,
+    ritz_pairs,
+)
+from heatsketch.engines import resolve_engine
+from heatsketch.estimators._base import HeatEmbedding
+from heatsketch.estimators._validation import check_whole, seed_of
+from heatsketch.exceptions import DtypeError, HeatSketchError, SpectrumError
+
+__all__ = ["DiffusionMap", "HeatSketch"]
+
+BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
+
+# The sum over all times starts at the first power at which the heat kernel extends in no more than
+# so many directions for each component of the sketch, and the sum in directions whose number falls
+# by no more than this share at one more step; docs/method.md has the measurements.
+DIRECTIONS_PER_COMPONENT = 6
+FALL = 0.15
+LARGEST_POWER = 128
+
+
+class HeatSketch(HeatEmbedding):
+    r"""Embed points or graphs so that Euclidean distances are diffusion distances.
+
+    .. math:: Y = \frac{1}{\sqrt{k}} f(A) G, \qquad E |y_i - y_j|^2 = |f(A)_i - f(A)_j|^2, \qquad
+              f(x) = \frac{x^{p_0}}{1 - \alpha x}
+
+    ``A`` is the heat operator of the data, ``G`` a random matrix, and ``f`` the sum over all
+    diffusion times from :math:`p_0` on. With ``power=p`` instead, :math:`f(x) = x^p`: the Gaussian
+    process embedding of Gilbert and O'Neill (2024), Algorithms 4 and 5.
+
+    Parameters
+    ----------
+    n_components : int, default=64
+        Number ``k`` of components. Distances have a relative error of about
+        ``1 / sqrt(2 k)``: 9 % at 64. Two components make a poor picture; see
+        :meth:`diffusion_map`.
+    power : int, float or "all", default="all"
+        Diffusion time: how many steps heat flows. "all" adds up all times, up to a horizon
+        :math:`1 / (1 - \alpha)` of 10,000 steps, from the first power :math:`p_0` that the sketch
+        resolves; see :func:`heat_trace`. A number is one diffusion time, as in the paper. A power
+        that is not an integer needs a kernel of all pairs, and ``epsilon`` not "local".
+    epsilon : float, "auto" or "local", default="local"
+        Bandwidth of the Gaussian affinity ``exp(-d**2 / epsilon)``. "local" is
+        ``sigma_i * sigma_j`` for each pair, with ``sigma`` the distance to the seventh neighbour;
+        "auto" is one number for all, by :func:`estimate_epsilon`.
+    n_neighbors : int or None, default=15
+        Keep a pair of points only if one is among the ``n_neighbors`` nearest of the other,
+        itself included. None keeps all pairs, as the paper does.
+    neighbors : transformer or None, default=None
+        What finds the neighbours instead: scikit-learn's ``KNeighborsTransformer``, pynndescent's
+        ``PyNNDescentTransformer``, or any that returns sparse distances to the training points. A
+        clone of it is fitted, and kept as ``neighbors_.transformer``. It takes the place of
+        ``n_neighbors`` and ``engine``, which must be left at their defaults. ``metric`` must be
+        the metric of the transformer. A training point keeps its embedding in :meth:`transform`
+        if the transformer lists the same neighbours for it again. Not for precomputed
+        distances or affinities. Such a model can be pickled if the transformer can, but not saved.
+    metric : str or callable, default="euclidean"
+        Distance: "euclidean" or "l2", "cosine", "manhattan", "cityblock" or "l1", "chebyshev",
+        "hamming", "jaccard", a function of two points, or "precomputed" if ``X`` holds distances.
+    affinity : {"gaussian", "precomputed"}, default="gaussian"
+        "precomputed" if ``X`` holds affinities, for instance the weights of a graph.
+    self_loops : bool, default=True
+        Whether nodes of a graph (``affinity="precomputed"``) that have no self-loop get one, a
+        tenth of their strongest link: a walk on a bipartite graph never mixes without. Points
+        always have one.
+    normalization : {"auto", "degree", "symmetric", "bistochastic"}, default="auto"
+        How the operator is made from affinities. "degree" is the random walk of the graph;
+        "symmetric" (Algorithm 1 of the paper) divides by the density of points first;
+        "bistochastic" (Algorithm 2) scales until all rows sum to one. "auto" is "degree" for
+        ``affinity="precomputed"``, where a degree is information, and "symmetric" for points,
+        where density depends on the sampling.
+    weighting : {"symmetric", "random_walk"}, default="symmetric"
+        Which diffusion distance: that of the paper, between rows of ``A**p``, or that of Coifman
+        and Lafon, between distributions of a random walk, in which points of low density count
+        for more. The same for the bistochastic normalization.
+    stationary : {"drop", "keep"}, default="drop"
+        Whether the stationary direction of ``A`` is part of the embedding. "keep" is the paper
+        to the letter; it adds a term that compares densities (symmetric) or a translation
+        (bistochastic), and it is all that floating point can see when ``power`` is large, of which
+        a warning tells. Not for ``power="all"``, to which a direction that never decays would
+        contribute without end.
+    random_matrix : {"gaussian", "rademacher"}, default="gaussian"
+        Algorithm 4 or Algorithm 5.
+    random_state : int, RandomState instance or None, default=0
+        Seed of ``G``. A fixed one, so that two fits are comparable unless you ask for more; None
+        draws a seed from the operating system. NumPy's global state is never touched.
+    engine : "local" or Engine, default="local"
+        Where distances are computed.
+    n_jobs : int or None, default=None
+        Threads to work in, which change no bit: -1 for all cores, -2 for all but one. None is
+        what ``joblib.parallel_config`` says, or else -1. Cores count if this process may use
+        them: what joblib leaves to each worker of a search, or threadpoolctl to OpenMP, is kept
+        to. Products of dense matrices (``n_neighbors=None``) are BLAS's, which threadpoolctl
+        limits; tasks of a cluster have the threads of its workers.
+    verbose : bool, int or None, default=None
+        Whether :meth:`fit` writes to the standard error stream how far it is. None does so after
+        some seconds, on a terminal or in a notebook only.
+
+    Attributes
+    ----------
+    embedding_ : array of shape (n_samples, n_components)
+        The embedding of the training points.
+    power_ : int or float
+        Power used; the first one, if it was "all".
+    heat_trace_ : HeatTrace
+        Up to the first power that the sketch resolves, if it was "all"; the sum starts there, or
+        some steps later.
+    n_products_ : int
+        Products with ``heat_operator_`` that the embedding took, if the power was "all".
+    epsilon_ : float, array of shape (n_samples,) or None
+        Bandwidth used; the scales ``sigma`` if it was "local"; None for precomputed affinities,
+        and for scales in a model that was saved without its training data.
+    epsilon_estimate_ : EpsilonEstimate
+        What it was read from, if it was "auto".
+    heat_operator_ : HeatOperator
+        ``A``; None in a model that was saved without its training data.
+    scaling_ : Scaling
+        Its normalization, with the number of sweeps and the residual; like ``before_last_`` and
+        ``neighbors_``, no part of a model that was saved without its training data.
+    before_last_ : array of shape (n_samples, n_components)
+        ``f(A) A**-1 G`` without the stationary direction: what :meth:`transform` multiplies.
+    stationary_coefficients_ : array of shape (n_components,)
+        How much of the stationary direction each column of ``G`` holds.
+    seed_ : int
+        Seed used.
+    parameters_ : dict
+        All parameters but ``engine``, ``n_jobs`` and ``verbose``, as they were in :meth:`fit`;
+        other methods go by them.
+    row_ids_ : array of int of shape (n_samples,)
+        Row ids, in the order of ``heat_operator_``.
+    row_names_ : array of shape (n_samples,)
+        Names of the nodes in the order of ``embedding_``, if ``X`` was a graph; no part of a model
+        that was saved without its training data.
+    stationary_length_ : float
+        Length of the stationary direction of ``heat_operator_``.
+    n_connected_components_ : int
+        Number of connected components of the graph.
+    component_labels_ : array of int of shape (n_samples,)
+        Connected component of each row of ``heat_operator_``, if there are several.
+    component_offsets_ : array of shape (c, n_components)
+        What is added to the rows of each of ``c`` connected components, if there are several and
+        the power was "all".
+    neighbors_ : Neighbors or TransformerNeighbors
+        The training points, and who is near them; not for precomputed affinities.
+    order_ : array of shape (n_samples,)
+        Which row of ``X`` each row of ``heat_operator_`` and ``before_last_`` belongs to: for
+        large data near points come next to each other. ``embedding_`` is in the order of ``X``.
+    n_features_in_ : int
+        Number of features of ``X``.
+    feature_names_in_ : array of str
+        Their names, where ``X`` has any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from heatsketch import HeatSketch
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> model = HeatSketch(32).fit(X[:1500])
+    >>> model.embedding_.shape, model.transform(X[1500:]).shape
+    ((1500, 32), (297, 32))
+    >>> bool((model.transform(X[:1500]) == model.embedding_).all())
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **HeatEmbedding._parameter_constraints,
+        "power": [Interval(Real, 1, None, closed="left"), StrOptions({"all"})],
+        "stationary": [StrOptions({"drop", "keep"})],
+        "random_matrix": [StrOptions(set(BLOCKS))],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_components=64,
+        *,
+        power="all",
+        epsilon="local",
+        n_neighbors=15,
+        neighbors=None,
+        metric="euclidean",
+        affinity="gaussian",
+        self_loops=True,
+        normalization="auto",
+        weighting="symmetric",
+        stationary="drop",
+        random_matrix="gaussian",
+        random_state=0,
+        engine="local",
+        n_jobs=None,
+        verbose=None,
+    ):
+        self.n_components = n_components
+        self.power = power
+        self.epsilon = epsilon
+        self.n_neighbors = n_neighbors
+        self.neighbors = neighbors
+        self.metric = metric
+        self.affinity = affinity
+        self.self_loops = self_loops
+        self.normalization = normalization
+        self.weighting = weighting
+        self.stationary = stationary
+        self.random_matrix = random_matrix
+        self.random_state = random_state
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_n_jobs
+    def grow(self, n_components: int) -> Self:
+        r"""Return a wider sketch: what a fit with so many columns would have given, bit for bit.
+
+        .. math:: Y_k = \sqrt{K / k} \, (Y_K)_{1 \ldots k}
+
+        This model stays as it is. The graph, which takes most of the time of a fit, is not
+        searched again. Nor is the first power chosen again, if the power was "all": distances
+        become more accurate, not others. The first ``k`` columns of ``K`` are those that there
+        were, times ``sqrt(k / K)``, since a sketch is divided by the root of its width; connected
+        components may be moved, since all columns tell how far apart they are.
+
+        Parameters
+        ----------
+        n_components : int
+            Columns in all, not less than there are.
+
+        Returns
+        -------
+        HeatSketch
+            With the parameters of this fit, but for ``n_components``. The two share the graph and
+            the training points; of its own it has ``embedding_`` and ``before_last_``, each of
+            ``n_samples * n_components`` numbers. Write ``model = model.grow(128)`` to free those
+            of the narrow one.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from heatsketch import HeatSketch
+        >>> X, _ = load_digits(return_X_y=True)
+        >>> grown = HeatSketch(16, power=8, n_neighbors=15).fit(X).grow(64)
+        >>> fresh = HeatSketch(64, power=8, n_neighbors=15).fit(X)
+        >>> bool((grown.embedding_ == fresh.embedding_).all())
+        True
+        """
+        model = self._as_fitted()
+        n_components = check_whole("n_components", n_components)
+        k = model.embedding_.shape[1]
+        if n_components < k:
+            raise HeatSketchError(
+                f"n_components={n_components} is less than the {k} that there are; take "
+                f"embedding_[:, :{n_components}] * np.sqrt({k} / {n_components}) instead, or fit "
+                "again."
+            )
+        return model._embedded_again("grow", n_components=n_components)
+
+    def _embedded_again(self, task: str, **parameters: Any) -> Self:
+        """Return the model with other parameters, on the same graph."""
+        other = self._with(**parameters)
+        A = other._training_operator(task)
+        if "power" in parameters:
+            del other.power_
+        with resolve_engine(self.engine).working() as engine:
+            other._embed(A, engine)
+        return other
+
+    def _from_power(self, first: float) -> Self:
+        """Return the model whose sum over all times starts at a power."""
+        if self.power_ == first:
+            return self
+        other = self._with()
+        other.power_ = first
+        return other._embedded_again("drift")
+
+    @with_n_jobs
+    def path(self, powers: Iterable[int]) -> list[np.ndarray]:
+        """Embeddings of the training points at many powers, from one pass.
+
+        Parameters
+        ----------
+        powers : iterable of int
+            Diffusion times.
+
+        Returns
+        -------
+        list of arrays of shape (n_samples, n_components)
+            In the order of ``powers``.
+        """
+        model = self._as_fitted()
+        A, G = model._operator_and_block("path")
+        given = powers if isinstance(powers, Iterable) else [powers]
+        whole = [check_whole("powers", power, least=0) for power in given]
+        blocks = diffuse_path(A, G, powers=whole)
+        return [self._in_given_order(model._finish(block.copy(), A)) for block in blocks]
+
+    @with_n_jobs
+    def pseudotime(self, root: int, *, confidence: float = 0.95) -> DistanceEstimate:
+        """Diffusion pseudotime: distances of all training points from one, over all times.
+
+        Parameters
+        ----------
+        root : int
+            A row of ``X``.
+        confidence : float, default=0.95
+
+        Returns
+        -------
+        DistanceEstimate
+            ``distance``, ``low`` and ``high``, arrays of shape (n_samples,). Divide by the largest
+            for values up to one. The intervals cover the error of the sketch only, not that of
+            the sample, and hold for a root that was chosen without looking at the sketch.
+        """
+        model = self._as_fitted()
+        if model.power != "all":
+            model = model._embedded_again("pseudotime", power="all")
+        n_rows = len(model.embedding_)
+        root = check_whole("root", root, least=0, most=n_rows - 1)
+        pairs = np.column_stack([np.full(n_rows, root), np.arange(n_rows)])
+        return diffusion_distances(model.embedding_, pairs, **model._sure(confidence))
+
+    def diffusion_distances(
+        self, pairs: Any, *, confidence: float = 0.95, simultaneous: bool = False
+    ) -> DistanceEstimate:
+        """Diffusion distances of pairs of training points, with intervals.
+
+        Parameters
+        ----------
+        pairs : array of int of shape (m, 2)
+            Rows of ``X``.
+        confidence, simultaneous :
+            As for :func:`diffusion_distances`.
+
+        Returns
+        -------
+        DistanceEstimate
+            The intervals cover the error of the sketch only, not that of the sample, and hold for
+            pairs that were chosen without looking at the sketch.
+        """
+        sure = self._as_fitted()._sure(confidence)
+        return diffusion_distances(self.embedding_, pairs, simultaneous=simultaneous, **sure)
+
+    def diffusion_neighbors(
+        self,
+        rows: Any,
+        *,
+        n_neighbors: int,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+    ) -> DiffusionNeighbors:
+        """Nearest training points of some, with intervals and the confidence in their order.
+
+        Parameters
+        ----------
+        rows : array of int of shape (m,)
+            Rows of ``X``.
+        n_neighbors, confidence, simultaneous :
+            As for :func:`diffusion_neighbors`.
+
+        Returns
+        -------
+        DiffusionNeighbors
+            The intervals allow for the choice of the neighbours by the sketch. They cover the error
+            of the sketch only, not that of the sample.
+        """
+        sure = self._as_fitted()._sure(confidence)
+        return diffusion_neighbors(
+            self.embedding_, rows, n_neighbors=n_neighbors, simultaneous=simultaneous, **sure
+        )
+
+    @with_n_jobs
+    def diffusion_map(self, n_components: int = 2) -> DiffusionCoordinates:
+        """Diffusion map of the training points, out of the same sketch: the one for pictures.
+
+        Parameters
+        ----------
+        n_components : int, default=2
+            At most as many as the sketch has columns; with some to spare it is faster.
+
+        Returns
+        -------
+        DiffusionCoordinates
+            ``coordinates``, ``eigenvalues`` and ``residuals``.
+        """
+        model = self._as_fitted()
+        A = model._training_operator("diffusion_map")
+        most = min(self.before_last_.shape[1], A.shape[0] - 1)
+        n_components = check_whole("n_components", n_components, most=most)
+        block = self.before_last_
+        if hasattr(self, "component_offsets_"):  # eigenvectors of the eigenvalue one
+            block = block + A.stationary_part(1) * self.component_offsets_[self.component_labels_]
+        values, vectors, residuals = ritz_pairs(A, block, n_components)
+        weights = all_times_weights if model.power == "all" else eigenvalue_powers
+        coordinates = model._weighted(vectors * weights(values, self.power_), A)
+        return DiffusionCoordinates(self._in_given_order(coordinates), values, residuals)
+
+    @with_n_jobs
+    def drift(self, other: HeatSketch, *, confidence: float = 0.95) -> Drift:
+        """Compare with another sketch: how far the geometry moved, and which rows did.
+
+        Parameters
+        ----------
+        other : HeatSketch
+            Fitted with the same parameters and seed, to rows of which some have the same ids. If
+            the power is "all" and the sums start at different powers, one of the models is
+            embedded again, from the larger power on.
+        confidence : float, default=0.95
+
+        Returns
+        -------
+        Drift
+            See :func:`drift`. Its intervals cover the error of the sketch only.
+        """
+        if not isinstance(other, HeatSketch):
+            raise DtypeError(f"other is a {type(other).__name__}; give a fitted HeatSketch.")
+        model, other = self._as_fitted(), other._as_fitted()
+        if model.power == other.power == "all":  # from the same power on
+            first = max(model.power_, other.power_)
+            model, other = (m._from_power(first) for m in (model, other))
+        check_comparable(model, other)
+        return drift(
+            model.embedding_,
+            other.embedding_,
+            ids=model._in_given_order(model.row_ids_),
+            other_ids=other._in_given_order(other.row_ids_),
+            **model._sure(confidence),
+        )
+
+    def _sure(self, confidence: float) -> dict[str, Any]:
+        """Return what intervals depend on."""
+        return {"confidence": confidence, "random_matrix": self.random_matrix}
+
+    # --- the sketch itself ----------------------------------------------------------------
+
+    def _check_options(self) -> None:
+        if self.power == "all" and self.stationary == "keep":
+            raise HeatSketchError(
+                "stationary='keep' is not for power='all': the stationary direction never decays, "
+                "and its sum over all times has no end. Use stationary='drop', or one power such "
+                "as power=8."
+            )
+
+    def _before_last(self, A: HeatOperator) -> np.ndarray:
+        if not hasattr(self, "seed_"):  # which a sketch that grows has, and its power
+            self.seed_ = seed_of(self.random_state)
+        G = self._block(A, self.n_components)
+        self.stationary_coefficients_ = in_memory(A.stationary_coefficients(G))
+        if self.power == "all":
+            return self._before_all_times(A, G)
+        self.power_ = int(self.power) if isinstance(self.power, Integral) else float(self.power)
+        before_last = self._before_power(A, G)
+        return A.deflate(before_last, out=before_last)
+
+    def _diffused(self, A: HeatOperator, block: np.ndarray) -> np.ndarray:
+        """Apply to a block what was applied to ``G``, the stationary direction left out."""
+        if self.power != "all":
+            return diffuse(A, block, power=self.power_)
+        components = self._components(A)
+        block = without_stationary(A, block, components)
+        block = diffuse(A, block, power=self.power_ - 1)
+        return A @ resolvent(A, block, components=components, tolerance=1e-6).block
+
+    def _components(self, A: HeatOperator) -> Components | None:
+        several = self.n_connected_components_ > 1
+        return Components(A, self.component_labels_) if several else None
+
+    def _before_power(self, A: HeatOperator, G: np.ndarray) -> np.ndarray:
+        before = self.power_ - 1
+        try:
+            return diffuse(A, G, power=before)
+        except SpectrumError as error:
+            cause = f"power={self.power_} is one step after power={before}, and {error}"
+            raise SpectrumError(cause) from error
+
+    def _before_all_times(self, A: HeatOperator, G: np.ndarray) -> np.ndarray:
+        components = self._components(A)
+        if self.n_components < FEWEST_COLUMNS and not hasattr(self, "power_"):
+            # A few components do not tell how many directions there are; more have these first.
+            self._sum_over_times(A, self._block(A, FEWEST_COLUMNS), components)
+        return self._sum_over_times(A, G, components)
+
+    def _sum_over_times(self, A: HeatOperator, G: Any, components: Components | None) -> Any:
+        """Return the sum over all times one step from its end; find where it starts, unless known.
+
+        The sum may be taken before or after the steps. It is taken in between, where the heat
+        kernel is resolved, since only then its own directions can be counted.
+        """
+        G = G if components is None else components.deflate(G)
+        is_known = hasattr(self, "power_")
+        if is_known:
+            block = diffuse(A, G, power=min(self._resolved_power, self.power_) - 1)
+        else:
+            few = DIRECTIONS_PER_COMPONENT * self.n_components
+            block, self.heat_trace_ = diffuse_until(
+                A, G, lambda directions: directions[-1] <= few, few=few, largest=LARGEST_POWER
+            )
+        del G
+        found = resolvent(A, block, components=components)
+        if is_known:
+            steps_left = max(self.power_ - self._resolved_power, 0)
+            before_last = diffuse(A, found.block, power=steps_left)
+        else:
+            before_last, curve = diffuse_until(A, found.block, _is_settled, largest=LARGEST_POWER)
+            self.power_ = self._resolved_power + len(curve.powers) - 1
+        self.n_products_ = self.power_ + found.n_products
+        return without_stationary(A, before_last, components, out=before_last)
+
+    @property
+    def _resolved_power(self) -> int:
+        """The first power at which the sketch resolves the heat kernel."""
+        return int(self.heat_trace_.powers[-1])
+
+    def _place_components(self, A: HeatOperator, embedding: Any) -> None:
+        components = self._components(A)
+        if self.power == "all" and components is not None:
+            G = self._block(A, self.n_components)
+            self.component_offsets_ = components.offsets(G, embedding)
+
+    def _moved_apart(self, embedding: Any, labels: Any) -> Any:
+        if not hasattr(self, "component_offsets_"):
+            return embedding
+        return add_offsets(embedding, labels, self.component_offsets_)
+
+    def _finish(self, last: np.ndarray, A: HeatOperator) -> np.ndarray:
+        if self.stationary == "keep":
+            last += A.stationary_part(self.stationary_coefficients_)
+        last /= np.sqrt(last.dtype.type(last.shape[1]))
+        return super()._finish(last, A)
+
+    def _block(self, A: HeatOperator, k: int) -> np.ndarray:
+        options: dict[str, Any] = {"n_columns": k, "seed": self.seed_, "dtype": A.dtype}
+        return over_rows(partial(BLOCKS[self.random_matrix], **options), self.row_ids_, k)
+
+    def _operator_and_block(self, task: str) -> tuple[HeatOperator, np.ndarray]:
+        A = self._training_operator(task)
+        return A, self._block(A, self.n_components)
+
+
+def _is_settled(directions: list[float]) -> bool:
+    """Return True if one more step left nearly as many directions."""
+    return len(directions) > 1 and directions[-1] >= (1 - FALL) * directions[-2]
+
+
+class DiffusionMap(HeatEmbedding):
+    r"""Embed points by the leading eigenvectors of the heat operator.
+
+    .. math:: y_j = (\lambda_1^t (v_1)_j, \ldots, \lambda_k^t (v_k)_j)
+
+    Coifman and Lafon's diffusion map (Algorithm 3 of the paper), with the same kernels,
+    normalizations and extension to new points as :class:`HeatSketch`. The best choice in few
+    dimensions, for pictures above all; blind to whatever its ``k`` eigenvectors leave out.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number ``k`` of eigenvectors, the stationary one not counted.
+    power : float, default=1.0
+        Diffusion time ``t``.
+    epsilon, n_neighbors, neighbors, metric, affinity :
+        As for :class:`HeatSketch`.
+    self_loops, normalization, weighting, engine :
+        As for :class:`HeatSketch`.
+    n_jobs, verbose :
+        As for :class:`HeatSketch`.
+
+    Attributes
+    ----------
+    embedding_ : array of shape (n_samples, n_components)
+        The embedding of the training points.
+    eigenvalues_ : array of shape (n_components,)
+        From the largest down.
+    before_last_ : array of shape (n_samples, n_components)
+        Eigenvectors times eigenvalues to the power ``t - 1``: what :meth:`transform` multiplies.
+    epsilon_, epsilon_estimate_, heat_operator_, scaling_ :
+        As for :class:`HeatSketch`.
+    n_connected_components_, component_labels_ :
+        As for :class:`HeatSketch`.
+    neighbors_, order_, row_names_, stationary_length_, n_features_in_, feature_names_in_ :
+        As for :class:`HeatSketch`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_swiss_roll
+    >>> from heatsketch import DiffusionMap
+    >>> X, position = make_swiss_roll(600, random_state=0)
+    >>> DiffusionMap(2, n_neighbors=12, power=4).fit_transform(X).shape
+    (600, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **HeatEmbedding._parameter_constraints,
+        "power": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_components=2,
+        *,
+        power=1.0,
+        epsilon="local",
+        n_neighbors=15,
+        neighbors=None,
+        metric="euclidean",
+        affinity="gaussian",
+        self_loops=True,
+        normalization="auto",
+        weighting="symmetric",
+        engine="local",
+        n_jobs=None,
+        verbose=None,
+    ):
+        self.n_components = n_components
+        self.power = power
+        self.epsilon = epsilon
+        self.n_neighbors = n_neighbors
+        self.neighbors = neighbors
+        self.metric = metric
+        self.affinity = affinity
+        self.self_loops = self_loops
+        self.normalization = normalization
+        self.weighting = weighting
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _before_last(self, A: HeatOperator) -> np.ndarray:
+        if is_lazy(A.stationary):
+            raise HeatSketchError(
+                f"engine={self.engine!r} keeps no eigenvectors; use HeatSketch, or engine='local'."
+            )
+        self.eigenvalues_, vectors = leading_eigenpairs(A, self.n_components)
+        eigenvalue_powers(self.eigenvalues_, self.power)  # a refusal names the power as given
+        # One power is left for the last product, since A v = lambda v.
+        return vectors * eigenvalue_powers(self.eigenvalues_, self.power - 1)

@@ -1,0 +1,6 @@
+"""Neighbour graphs of points, and graphs of other libraries."""
+
+from heatsketch.graph._graph_affinity import Graph, graph_affinity
+from heatsketch.graph._neighbors import neighbor_graph
+
+__all__ = ["Graph", "graph_affinity", "neighbor_graph"]

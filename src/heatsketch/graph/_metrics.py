@@ -1,0 +1,220 @@
+"""Ways to measure how far two points are apart, by name.
+
+Each gives the squared distances between all rows of one array and all rows of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, ScaleError
+
+__all__ = [
+    "ALIASES",
+    "LIST_METRICS",
+    "METRICS",
+    "metric_of",
+    "refuse_asymmetric",
+    "refuse_other_width",
+    "refuse_zero_rows",
+    "second_distances",
+    "squared_distances_to",
+]
+
+
+def squared_distances_to(X: Any, metric: Any) -> Callable[[Any], np.ndarray]:
+    """Return the function that takes some rows to their squared distances to all rows of ``X``."""
+    metric = metric_of(metric)
+    if metric == "precomputed":
+        return np.square
+    if sparse.issparse(X) and metric not in {"euclidean", "cosine"}:
+        raise DtypeError(
+            f"metric={metric!r} does not take a sparse X of shape {X.shape}; use "
+            'metric="euclidean" or "cosine", or pass X.toarray() if it fits in memory.'
+        )
+    if sparse.issparse(X):
+        return _SparsePoints(X, metric == "cosine").squared_distances
+    if callable(metric):
+        return partial(_by_cdist, X=X, metric=metric)
+    if metric not in METRICS:
+        raise HeatSketchError(
+            f"metric={metric!r} is unknown; use one of {sorted([*METRICS, *ALIASES])}, "
+            "'precomputed', or a function of two points."
+        )
+    return partial(METRICS[metric], X=X)
+
+
+def _euclidean(X_new: np.ndarray, X: np.ndarray) -> np.ndarray:
+    from heatsketch.compiled import neighbors  # numba is loaded when first needed
+
+    refuse_other_width(X_new, X)
+    d2 = np.empty((X_new.shape[0], X.shape[0]), X.dtype)
+    neighbors.all_squares(np.ascontiguousarray(X_new), np.ascontiguousarray(X), d2)
+    return d2
+
+
+class _SparsePoints:
+    """Sparse points, made ready once for all rows that come: unit rows, norms, and by columns."""
+
+    def __init__(self, X: Any, is_cosine: bool) -> None:
+        self.is_cosine = is_cosine
+        X = self._rows(X)
+        self.norms = _squared_norms(X)
+        _refuse_cancellation(X, self.norms)
+        self.columns = X.T.tocsr()
+
+    def _rows(self, X: Any) -> sparse.csr_array:
+        # In the order of columns, in which sums over them are then the same for (x, y) and (y, x).
+        X = sparse.csr_array(X, dtype=np.float64).sorted_indices()
+        return _unit_rows(X) if self.is_cosine else X
+
+    def squared_distances(self, X_new: Any) -> np.ndarray:
+        """Return the squared distances from some rows to all points."""
+        from heatsketch.compiled import neighbors
+
+        if X_new.shape[1] != self.columns.shape[0]:
+            refuse_other_width(X_new, self.columns.T)
+        X_new = self._rows(X_new)
+        d2 = np.zeros((X_new.shape[0], len(self.norms)))
+        rows, columns = ((Z.indptr, Z.indices, Z.data) for Z in (X_new, self.columns))
+        neighbors.sparse_squares(rows, columns, _squared_norms(X_new), self.norms, d2)
+        return _cosine_squares(d2) if self.is_cosine else d2
+
+
+def second_distances(X_new: Any, rows: np.ndarray, X: Any, places: np.ndarray) -> np.ndarray:
+    """Return the distances that decide among points at one distance from a row, pair by pair.
+
+    They are sums of absolute differences with weights of the coordinates; see
+    :mod:`heatsketch.graph._ivf`.
+    """
+    from heatsketch.compiled import neighbors
+
+    seconds = np.empty(len(rows))
+    if not sparse.issparse(X):
+        arrays = np.ascontiguousarray(X_new), rows, np.ascontiguousarray(X), places
+        neighbors.second_distances(*arrays, seconds)
+        return seconds
+    weights = np.empty(X.shape[1])
+    neighbors.second_weights(weights)
+    step = 100_000  # pairs at a time
+    for e in range(0, len(rows), step):
+        some = slice(e, e + step)
+        one, other = X_new[rows[some]].astype(np.float64), X[places[some]].astype(np.float64)
+        seconds[some] = abs(one - other) @ weights
+    return seconds
+
+
+def _squared_norms(X: sparse.csr_array) -> np.ndarray:
+    return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+
+
+def _cosine(X_new: np.ndarray, X: np.ndarray) -> np.ndarray:
+    return _cosine_squares(_euclidean(_unit_rows(X_new), _unit_rows(X)))
+
+
+def _cosine_squares(squares: np.ndarray) -> np.ndarray:
+    # 1 - cos(x, y) is half the squared distance between the unit vectors.
+    cosine = squares / 2
+    cosine *= cosine
+    return cosine
+
+
+def _by_cdist(X_new: Any, X: Any, *, metric: Any) -> np.ndarray:
+    if metric == "jaccard":
+        X_new, X = X_new != 0, X != 0
+    return cdist(X_new, X, metric) ** 2
+
+
+METRICS: dict[str, Callable[..., np.ndarray]] = {
+    "euclidean": _euclidean,
+    "cosine": _cosine,
+    "manhattan": partial(_by_cdist, metric="cityblock"),
+    "chebyshev": partial(_by_cdist, metric="chebyshev"),
+    "hamming": partial(_by_cdist, metric="hamming"),
+    "jaccard": partial(_by_cdist, metric="jaccard"),
+}
+
+
+# Other names that scikit-learn has for them.
+ALIASES = {"l2": "euclidean", "l1": "manhattan", "cityblock": "manhattan"}
+
+
+def metric_of(metric: Any) -> Any:
+    """Return a metric by the name that we have for it.
+
+    Examples
+    --------
+    >>> from heatsketch.graph._metrics import metric_of
+    >>> metric_of("l1"), metric_of("cosine")
+    ('manhattan', 'cosine')
+    """
+    return ALIASES.get(metric, metric) if isinstance(metric, str) else metric
+
+
+def _unit_rows(X: Any) -> Any:
+    if sparse.issparse(X):
+        X = X.astype(np.float64)
+        return sparse.diags_array(1 / np.sqrt(X.multiply(X).sum(axis=1))) @ X
+    norms = np.sqrt(np.square(X, dtype=np.float64).sum(axis=1, keepdims=True))
+    return (X / norms).astype(X.dtype)
+
+
+# Metrics whose neighbours are those of some points in Euclidean distance: how to make the points,
+# and the squared distances from theirs.
+LIST_METRICS: dict[Any, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "euclidean": (np.ascontiguousarray, np.asarray),
+    "cosine": (_unit_rows, _cosine_squares),
+}
+
+
+# --- refusals -----------------------------------------------------------------------------
+
+
+def refuse_other_width(X_new: Any, X: Any) -> None:
+    """Refuse points of another space; the compiled loops would read beyond their rows."""
+    if X_new.ndim != 2 or X.ndim != 2 or X_new.shape[1] != X.shape[1]:
+        raise HeatSketchError(
+            f"X_new of shape {X_new.shape} and X of shape {X.shape} must be tables with the same "
+            "number of columns; pass the features of X, one row for each point."
+        )
+
+
+def refuse_zero_rows(X: Any) -> None:
+    """Refuse points without a direction, which have no angle to others."""
+    sizes = np.asarray(abs(X).sum(axis=1)).ravel()
+    if not sizes.all():
+        raise AffinityError(
+            f'metric="cosine" has no angle for row {int(np.argmin(sizes))} of X, which is all '
+            'zeros; drop such rows, or use metric="euclidean".'
+        )
+
+
+def refuse_asymmetric(metric: Callable, X: Any) -> None:
+    """Try a metric of the user's own on a few points, in both directions."""
+    d = cdist(X[:10], X[:10], metric)
+    with np.errstate(invalid="ignore"):  # infinite distances are refused later, by their place
+        asymmetry = np.abs(d - d.T)
+    if asymmetry.max() > np.sqrt(np.finfo(d.dtype).eps) * d.max():
+        row, column = (int(place) for place in np.unravel_index(asymmetry.argmax(), d.shape))
+        raise AffinityError(
+            f"metric={metric!r} is not symmetric: row {row} of X is {d[row, column]:.3g} from row "
+            f"{column}, but {d[column, row]:.3g} the other way; average the two directions."
+        )
+
+
+def _refuse_cancellation(X: sparse.csr_array, norms: np.ndarray) -> None:
+    """Refuse sparse points so near to each other that |x|^2 + |y|^2 - 2 x y is rounding."""
+    center, square = np.asarray(X.mean(axis=0)).ravel(), float(norms.mean())
+    spread = square - float(center @ center)
+    if spread < 1e-10 * square:
+        raise ScaleError(
+            f"X is sparse and its points are {np.sqrt(square):.3g} from zero but only about "
+            f"{np.sqrt(max(spread, 0)):.3g} from each other, which is lost in rounding; "
+            "pass X.toarray(), or drop the duplicates if all points are equal."
+        )

@@ -1,0 +1,541 @@
+r"""Who is near whom: squared distances between points, all of them or the nearest ones.
+
+.. math::
+
+    d^2_{ij} = d(x_i, x_j)^2 \quad\text{where}\quad
+    d(x_i, x_j) \le r_i \;\text{ or }\; d(x_i, x_j) \le r_j,
+
+with :math:`r_i` the distance from :math:`x_i` to the ``n_neighbors``-th nearest training
+point, itself included. Without ``n_neighbors`` every pair is kept, as in the paper. Among points
+at the distance :math:`r_i` a second distance decides (:mod:`heatsketch.graph._ivf`); ties in
+both are all kept.
+
+The rule mentions no positions, so it holds for a new point exactly as
+for a training point: a training point given again has the row that it had, whatever comes
+with it, duplicates or not. Only the radii need to be remembered.
+
+Euclidean distances between dense points are sums of squared differences in the dtype of the
+points, one pair at a time: exactly symmetric, exactly zero between duplicates, and the same bits
+whatever is computed beside them. Where comparing all pairs would take long, neighbours are
+looked for in lists of near points; see :mod:`heatsketch.graph._ivf`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch._core.checks import (
+    check_distances,
+    check_finite,
+    check_places,
+    check_rows,
+    check_square,
+    check_symmetric,
+    check_zero_diagonal,
+    float_dtype,
+    plain_distances,
+    plain_floats,
+    whole_number,
+)
+from heatsketch._core.memory import physical_memory
+from heatsketch._core.parallel import in_threads
+from heatsketch._core.partitioned import RowBlocks
+from heatsketch._core.pickling import from_plain, plain
+from heatsketch.exceptions import (
+    HeatSketchError,
+    MemoryBudgetError,
+    ScaleError,
+)
+from heatsketch.graph._ivf import (
+    Found,
+    ListTree,
+    NeighborLists,
+    grow_tree,
+    index_dtype,
+    reversed_rows,
+    union_of,
+)
+from heatsketch.graph._metrics import (
+    LIST_METRICS,
+    METRICS,
+    metric_of,
+    refuse_asymmetric,
+    refuse_other_width,
+    refuse_zero_rows,
+    second_distances,
+    squared_distances_to,
+)
+from heatsketch.graph._pairwise import DistanceTiles
+
+__all__ = [
+    "METRICS",
+    "Neighbors",
+    "find_neighbors",
+    "label_components",
+    "neighbor_graph",
+    "squared_distances",
+]
+
+TILE_ENTRIES = 4_000_000  # 32 MB of float64 at a time for each thread
+FRONTIER = 32  # points that are asked at a time for the points linked to them
+
+
+def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euclidean") -> Any:
+    r"""Squared distances :math:`d(x_i, x_j)^2` between the points of ``X`` that are neighbours.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame of shape (n_points, n_features)
+        Points; with ``metric="precomputed"`` their distances, dense or sparse.
+    n_neighbors : int or None, default=None
+        Keep a pair if one of the two is among the ``n_neighbors`` nearest of the other;
+        a point is the first neighbour of itself. Among points at one distance a second one
+        decides; copies are all kept.
+        None keeps every pair.
+    metric : str or callable, default="euclidean"
+        A name from ``METRICS`` or ``ALIASES``, ``"precomputed"``, or a function of two points.
+
+    Returns
+    -------
+    array or CSR array of shape (n_points, n_points)
+        Symmetric bit for bit, in float32 if that holds the numbers of ``X`` exactly (float16,
+        integers of at most 16 bits, truth values), and in float64 otherwise. In the sparse form
+        a stored zero is a distance of zero, and what is not stored is no neighbour.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import neighbor_graph
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> neighbor_graph(X)
+    array([[0., 1., 9.],
+           [1., 0., 4.],
+           [9., 4., 0.]])
+    >>> neighbor_graph(X, n_neighbors=2).toarray()  # 0 and 2 are not neighbours
+    array([[0., 1., 0.],
+           [1., 0., 4.],
+           [0., 4., 0.]])
+    """
+    return find_neighbors(_checked(X, metric), n_neighbors=n_neighbors, metric=metric)[1]
+
+
+def _checked(X: Any, metric: Any) -> Any:
+    """Look at what an estimator has looked at already when it comes to :func:`find_neighbors`."""
+    is_given = metric == "precomputed"
+    X = plain_distances(X, "X") if is_given else plain_floats(X)
+    check_rows(X)
+    check_finite(X)
+    if is_given:
+        check_distances(X)
+        check_square(X, name="metric='precomputed'")
+        check_zero_diagonal(X)
+    if sparse.issparse(X):
+        return sparse.csr_array(X)  # a matrix of scipy's older kind, too
+    if is_given:  # a sparse graph of nearest neighbours need not be symmetric
+        check_symmetric(X, name="metric='precomputed'")
+    return X
+
+
+def squared_distances(X_new: Any, X: Any, *, metric: Any = "euclidean") -> Any:
+    """Squared distances from each row of ``X_new`` to each row of ``X``.
+
+    Parameters
+    ----------
+    X_new : array or sparse matrix of shape (n_new, n_features)
+        With ``metric="precomputed"`` distances, dense or sparse.
+    X : array or sparse matrix of shape (n_points, n_features)
+    metric :
+        As for :func:`neighbor_graph`.
+
+    Returns
+    -------
+    array of shape (n_new, n_points)
+        A CSR array where sparse distances were given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.graph._neighbors import squared_distances
+    >>> squared_distances(np.array([[1.0]]), np.array([[0.0], [1.0], [3.0]]))
+    array([[1., 0., 4.]])
+    """
+    X_new, X, metric = _floats(X_new), _floats(X), metric_of(metric)
+    if metric == "precomputed" and sparse.issparse(X_new):
+        return _squares(X_new)
+    if callable(metric) and not sparse.issparse(X):
+        refuse_asymmetric(metric, X)
+    if metric == "cosine":
+        refuse_zero_rows(X_new)
+    shape = (X_new.shape[0], X.shape[0])
+    _refuse_beyond_memory(shape, X_new.dtype)
+    d2 = np.empty(shape, X_new.dtype)
+    _over_tiles(d2.__setitem__, X_new, X, metric)
+    return d2
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """Training points, and the rule by which others are their neighbours.
+
+    Attributes
+    ----------
+    points : array or sparse matrix
+        The training points, in the order of :attr:`order`; each once if copies share rows.
+    order : array of shape (n_points,)
+        Which row of the given ``X`` each point is: near points next to each other.
+    metric, n_neighbors :
+        As given.
+    radii : array of shape (n_points,) or None
+        Squared distance of each point to its last neighbour.
+    lists : NeighborLists or None
+        Where neighbours are looked for.
+    starts : array of shape (n_points + 1,) or None
+        Where the copies of each point begin in :attr:`order`, if copies share rows.
+    ties : array of shape (n_points,) or None
+        Second distance of each point to its last neighbour, by which those at the same distance
+        are neighbours or not (:mod:`heatsketch.graph._ivf`); None where all are.
+
+    Examples
+    --------
+    A training point given again has its old row:
+
+    >>> import numpy as np
+    >>> from heatsketch.graph._neighbors import find_neighbors
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> neighbors, d2 = find_neighbors(X, n_neighbors=2)
+    >>> neighbors.distances_to(X[1:2]).toarray()
+    array([[1., 0., 4.]])
+    """
+
+    points: Any
+    order: np.ndarray
+    metric: Any
+    n_neighbors: Any = None
+    radii: Any = None
+    lists: NeighborLists | None = None
+    starts: Any = None
+    ties: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return plain arrays."""
+        return plain(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take plain arrays."""
+        vars(self).update(from_plain(state))
+
+    def distances_to(self, X_new: Any) -> Any:
+        """Squared distances from new points to the training points near them.
+
+        Parameters
+        ----------
+        X_new : array or sparse matrix of shape (n_new, n_features)
+            With ``metric="precomputed"`` the distances to the training points as given.
+
+        Returns
+        -------
+        array or CSR array of shape (n_new, n_points)
+            Columns in the order of the points, of which copies that share rows are one.
+        """
+        X_new = _floats(X_new)
+        if self.metric == "precomputed" and self.starts is not None:
+            X_new = X_new[:, self.order[self.starts[:-1]]]
+        if self.metric == "cosine":
+            refuse_zero_rows(X_new)
+        if self.lists is not None:
+            as_points, from_squares = LIST_METRICS[self.metric]
+            d2 = self.lists.rows(as_points(X_new), self.n_neighbors, self.radii, self.ties)
+            d2.data = from_squares(d2.data)
+            return d2
+        if self.n_neighbors is None:
+            return squared_distances(X_new, self.points, metric=self.metric)
+        return _stack(_over_tiles(partial(self._near, X_new), X_new, self.points, self.metric))
+
+    def _near(self, X_new: Any, rows: slice, d2: np.ndarray) -> sparse.csr_array:
+        """Return which points some rows find, or are found by."""
+        near = _nearest(X_new, self.points, self.metric, self.n_neighbors, rows, d2)[0]
+        near |= d2 < self.radii
+        places = np.divmod(np.flatnonzero(d2 == self.radii), d2.shape[1])
+        if self.metric == "precomputed" or self.ties is None:
+            near[places] = True
+        else:
+            seconds = second_distances(X_new[rows], places[0], self.points, places[1])
+            near[places] |= seconds <= self.ties[places[1]]
+        return _entries(d2, near)
+
+
+def find_neighbors(
+    X: Any,
+    *,
+    n_neighbors: int | None = None,
+    metric: Any = "euclidean",
+    n_probes: int | Callable[[np.ndarray, ListTree], int] | None = None,
+) -> tuple[Neighbors, Any]:
+    """Who is near whom, remembered for new points, and the squared distances.
+
+    Parameters
+    ----------
+    X, n_neighbors, metric :
+        As for :func:`neighbor_graph`.
+    n_probes : int, callable or None, default=None
+        In how many lists of near points each point looks for neighbours, with metric
+        "euclidean" or "cosine" and dense points; or a function that chooses it, given the
+        points and their tree of lists. None looks everywhere.
+
+    Returns
+    -------
+    neighbors : Neighbors
+    d2 : array or CSR array of shape (n_points, n_points)
+        As :func:`neighbor_graph` gives it, but with rows and columns in the order
+        ``neighbors.order``, which is that of ``X`` unless there are lists.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.graph._neighbors import find_neighbors
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> neighbors, d2 = find_neighbors(X, n_neighbors=10, n_probes=4)
+    >>> exact, wanted = find_neighbors(X, n_neighbors=10)
+    >>> 0.9 < d2.nnz / wanted.nnz < 1.1
+    True
+    """
+    X, metric = _floats(X), metric_of(metric)
+    order = np.arange(X.shape[0])
+    if metric == "precomputed" and sparse.issparse(X):
+        return Neighbors(X, order, metric), _symmetric_squares(X)
+    if n_neighbors is None:
+        return Neighbors(X, order, metric), squared_distances(X, X, metric=metric)
+    n_neighbors = whole_number(n_neighbors, "n_neighbors")
+    if not 1 <= n_neighbors <= X.shape[0]:
+        raise HeatSketchError(
+            f"n_neighbors={n_neighbors} is not between 1 and the {X.shape[0]} points of X; "
+            "use another number, or n_neighbors=None for all pairs."
+        )
+    if metric == "cosine":
+        refuse_zero_rows(X)
+    if not sparse.issparse(X) and metric in LIST_METRICS:
+        return _listed_neighbors(X, n_neighbors, metric, n_probes)
+    if callable(metric) and not sparse.issparse(X):
+        refuse_asymmetric(metric, X)
+
+    def nearest(rows: slice, d2: np.ndarray) -> tuple[sparse.csr_array, np.ndarray, np.ndarray]:
+        near, *limits = _nearest(X, X, metric, n_neighbors, rows, d2)
+        return _entries(d2, near), *limits
+
+    near, *limits = zip(*_over_tiles(nearest, X, X, metric), strict=True)
+    radii, ties = (np.concatenate(parts) for parts in limits)
+    neighbors = Neighbors(X, order, metric, n_neighbors, radii, ties=ties)
+    if callable(metric) or metric == "precomputed":  # these may be symmetric but for rounding
+        return neighbors, neighbors.distances_to(X)
+    graph = _stack(list(near))
+    found = Found(graph.indptr, graph.indices, graph.data)
+    return neighbors, union_of(found, reversed_rows(found, len(order)), len(order))
+
+
+def _listed_neighbors(
+    X: np.ndarray, n_neighbors: int, metric: str, n_probes: Any
+) -> tuple[Neighbors, sparse.csr_array]:
+    as_points, from_squares = LIST_METRICS[metric]
+    points = as_points(X)
+    tree = ListTree() if n_probes is None else grow_tree(points)
+    if callable(n_probes):
+        n_probes = n_probes(points, tree)
+    lists = NeighborLists.arrange(points, tree, n_probes or 1)
+    d2, radii, ties = lists.graph(n_neighbors)
+    d2.data = from_squares(d2.data)
+    _refuse_infinite(d2.data[np.newaxis], 0, metric)
+    points = lists.points if metric == "euclidean" else X[lists.order]
+    return Neighbors(points, lists.order, metric, n_neighbors, radii, lists, ties=ties), d2
+
+
+def label_components(K: Any) -> tuple[int, Any]:
+    """Connected components of an affinity matrix: their number, and the label of each row.
+
+    A link counts if it is stronger than rounding: an affinity below machine precision
+    times the largest of its row carries no heat in any number of steps that one could take.
+
+    Parameters
+    ----------
+    K : array or sparse matrix of shape (n, n)
+
+    Returns
+    -------
+    n_components : int
+    labels : array of int of shape (n,)
+        From 0 on, in the order of their first rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.graph._neighbors import label_components
+    >>> label_components(np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]))
+    (2, array([0, 0, 1], dtype=int32))
+    """
+    eps = np.finfo(K.dtype if K.dtype.kind == "f" else np.float64).eps
+    if isinstance(K, RowBlocks):
+        return K.label_components(eps)
+    if K.shape[0] != K.shape[1]:
+        raise HeatSketchError(
+            f"K of shape {K.shape} must be square; pass the affinities between all points."
+        )
+    if sparse.issparse(K):
+        from heatsketch.compiled import components  # numba is loaded when first needed
+
+        check_places(K, "K")
+        links = sparse.csr_array(K)
+        return components.label_components(links.indptr, links.indices, links.data, eps)
+    if isinstance(K, DistanceTiles):
+        return _label_components(K.tile, eps * K.diagonal())
+    return _label_components(lambda rows, columns: K[np.ix_(rows, columns)], eps * K.max(axis=1))
+
+
+def _label_components(tile: Callable[..., np.ndarray], least: np.ndarray) -> tuple[int, np.ndarray]:
+    """Visit, from one point after the other, all that are linked to it.
+
+    Each point is asked once, for the points that have not been reached yet; where all are linked,
+    the first one reaches them.
+    """
+    unreached, n_components = np.arange(len(least)), 0
+    labels = np.empty(len(least), np.int32)
+    while unreached.size:
+        frontier, unreached = unreached[:1], unreached[1:]
+        labels[frontier] = n_components
+        while frontier.size and unreached.size:
+            asked, frontier = frontier[:FRONTIER], frontier[FRONTIER:]
+            weakest = np.minimum(least[asked, np.newaxis], least[unreached])
+            reached = (tile(asked, unreached) > weakest).any(axis=0)
+            labels[unreached[reached]] = n_components
+            frontier = np.concatenate([frontier, unreached[reached]])
+            unreached = unreached[~reached]
+        n_components += 1
+    return n_components, labels
+
+
+# --- tiles --------------------------------------------------------------------------------
+
+
+def _over_tiles(function: Callable, X_new: Any, X: Any, metric: Any) -> list:
+    """Apply a function to (rows, their squared distances), a few rows at a time, in threads."""
+    if metric != "precomputed":
+        refuse_other_width(X_new, X)
+    squares = squared_distances_to(X, metric)
+    # A function of the user's own takes its time, and Ctrl-C waits for the end of a tile.
+    entries = TILE_ENTRIES // 1000 if callable(metric) else TILE_ENTRIES
+    step = max(1, entries // X.shape[0])
+
+    def apply(start: int) -> Any:
+        rows = slice(start, start + step)
+        # Compared and stored in the dtype of X, so that a radius read back from the graph
+        # is the radius that made the graph.
+        with np.errstate(over="ignore", invalid="ignore"):
+            d2 = squares(X_new[rows]).astype(X_new.dtype, copy=False)
+        _refuse_infinite(d2, start, metric)
+        return function(rows, d2)
+
+    return in_threads(apply, range(0, X_new.shape[0], step))
+
+
+def _radii(d2: np.ndarray, n_neighbors: int) -> np.ndarray:
+    # A copy: a view would keep the whole tile alive.
+    return np.partition(d2, n_neighbors - 1, axis=1)[:, n_neighbors - 1].copy()
+
+
+def _nearest(
+    X_new: Any, X: Any, metric: Any, n_neighbors: int, rows: slice, d2: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return which points some rows find, their squared radii, and the second ones."""
+    radii, ties = _radii(d2, n_neighbors), np.full(len(d2), np.inf)
+    near = d2 <= radii[:, np.newaxis]
+    if metric == "precomputed":  # there are no coordinates to decide among ties
+        return near, radii, ties
+    finders, places = np.divmod(np.flatnonzero(d2 == radii[:, np.newaxis]), d2.shape[1])
+    seconds = second_distances(X_new[rows], finders, X, places)
+    n_tied = np.bincount(finders, minlength=len(d2))
+    n_kept = n_neighbors - (near.sum(axis=1) - n_tied)
+    by_second = np.lexsort((seconds, finders))
+    ties = seconds[by_second][np.cumsum(n_tied) - n_tied + n_kept - 1]
+    near[finders, places] = seconds <= ties[finders]
+    return near, radii, ties
+
+
+def _entries(d2: np.ndarray, near: np.ndarray) -> sparse.csr_array:
+    indptr = np.concatenate([[0], np.cumsum(near.sum(axis=1))])
+    places = np.flatnonzero(near)
+    # Built by hand: scipy would drop the zeros, which are distances of zero.
+    return sparse.csr_array((d2.ravel()[places], places % d2.shape[1], indptr), shape=d2.shape)
+
+
+def _stack(blocks: list[sparse.csr_array]) -> sparse.csr_array:
+    """Stack blocks of rows, with indices as narrow as their total number allows."""
+    starts = np.cumsum([0] + [block.nnz for block in blocks], dtype=np.int64)
+    n_columns = blocks[0].shape[1]
+    dtype = index_dtype(n_columns, int(starts[-1]))
+    # A sum of int32 and a scalar is int32 in numpy 1, whatever the scalar is.
+    ends = [
+        block.indptr[1:].astype(np.int64) + start
+        for block, start in zip(blocks, starts[:-1], strict=True)
+    ]
+    indptr = np.concatenate([[0], *ends]).astype(dtype)
+    indices = np.concatenate([block.indices for block in blocks]).astype(dtype)
+    data = np.concatenate([block.data for block in blocks])
+    return sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_columns))
+
+
+def _squares(distances: Any) -> sparse.csr_array:
+    squared = sparse.csr_array(distances, copy=True)
+    squared.sum_duplicates()  # sorts, too
+    squared.data **= 2
+    return squared
+
+
+def _symmetric_squares(distances: Any) -> sparse.csr_array:
+    """Square a sparse graph of distances, in both directions and with a zero diagonal.
+
+    scipy's ``maximum`` or ``+`` would drop stored zeros, which are duplicates of a point;
+    so the entries are listed twice, summed, and divided by how often they were listed.
+    """
+    d2 = _squares(distances).tocoo()
+    diagonal = np.arange(d2.shape[0])
+    i, j = np.concatenate([d2.row, d2.col, diagonal]), np.concatenate([d2.col, d2.row, diagonal])
+    values = np.concatenate([d2.data, d2.data, np.zeros_like(d2.data, shape=len(diagonal))])
+    total, times = (
+        sparse.coo_array((data, (i, j)), shape=d2.shape).tocsr()
+        for data in (values, np.ones_like(values))
+    )
+    total.data /= times.data
+    return total
+
+
+def _floats(X: Any) -> Any:
+    """Return floats that loops are compiled for: whole numbers would wrap around or be cut off."""
+    return X.astype(float_dtype(X.dtype), copy=False)
+
+
+# --- refusals -----------------------------------------------------------------------------
+
+
+def _refuse_infinite(d2: np.ndarray, first_row: int, metric: Any) -> None:
+    if np.isfinite(d2).all():
+        return
+    row, column = (int(place) for place in np.argwhere(~np.isfinite(d2))[0])
+    raise ScaleError(
+        f"metric={metric!r} gives {d2[row, column]} as the squared distance of row "
+        f"{first_row + row} of X to training point {column} in {d2.dtype}; rescale X, or correct "
+        "the metric if it is your own."
+    )
+
+
+def _refuse_beyond_memory(shape: tuple[int, int], dtype: np.dtype) -> None:
+    needed, available = shape[0] * shape[1] * dtype.itemsize, physical_memory()
+    if needed > available:
+        raise MemoryBudgetError(
+            f"n_neighbors=None keeps all {shape[0]} x {shape[1]} distances, which need "
+            f"{needed / 2**30:.1f} GiB of the {available / 2**30:.1f} GiB here; "
+            "use n_neighbors=15 or so."
+        )

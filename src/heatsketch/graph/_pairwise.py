@@ -1,0 +1,92 @@
+r"""A matrix over all pairs of points, made anew, tile by tile, whenever it is used.
+
+It takes memory for the points alone, where the matrix would take that for all their pairs, and
+time for all pairs at each product. It answers ``@``, and functions of its entries are such
+matrices again, so that ``np.exp(-d2 / epsilon)`` is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from heatsketch._core.parallel import in_threads
+from heatsketch.graph._metrics import squared_distances_to
+
+__all__ = ["DistanceTiles"]
+
+TILE_ENTRIES = 2_000_000  # of a tile; each thread works on one
+
+
+@dataclass(frozen=True)
+class DistanceTiles(NDArrayOperatorsMixin):
+    """Squared distances between all points, or a function of them.
+
+    Attributes
+    ----------
+    points : array or sparse matrix of shape (n_points, n_features)
+    metric : str or callable
+    function : callable
+        Applied to the squared distances, entry by entry.
+    scales : array of shape (n_points,), optional
+        What the squared distances are multiplied by before, once for each of the two points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.graph._pairwise import DistanceTiles
+    >>> d2 = DistanceTiles(np.array([[0.0], [2.0]]), "euclidean")
+    >>> d2 @ np.eye(2)
+    array([[0., 4.],
+           [4., 0.]])
+    >>> (np.exp(d2 / -4.0) @ np.ones(2)).round(3)
+    array([1.368, 1.368])
+    """
+
+    points: Any
+    metric: Any
+    function: Callable[[np.ndarray], np.ndarray] = field(default_factory=lambda: np.asarray)
+    scales: Any = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return self.points.shape[0], self.points.shape[0]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of the entries."""
+        return self.points.dtype
+
+    def tile(self, rows: Any, columns: Any = slice(None)) -> np.ndarray:
+        """Return some rows of the matrix, or some columns of them."""
+        squares = squared_distances_to(self.points[columns], self.metric)(self.points[rows])
+        squares = squares.astype(self.dtype, copy=False)
+        if self.scales is not None:
+            squares *= np.multiply.outer(self.scales[rows], self.scales[columns])
+        return self.function(squares)
+
+    def diagonal(self) -> np.ndarray:
+        """Return the diagonal: what becomes of a distance of zero."""
+        return self.function(np.zeros(self.points.shape[0], self.dtype))
+
+    def __matmul__(self, block: Any) -> np.ndarray:
+        """Multiply a vector, or a block of column vectors."""
+        step = max(1, TILE_ENTRIES // self.points.shape[0])
+        rows = [slice(start, start + step) for start in range(0, self.points.shape[0], step)]
+        return np.concatenate(in_threads(lambda some: self.tile(some) @ block, rows))
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """Return the matrix of a function of the entries; nothing is computed yet."""
+        if method != "__call__" or options or ufunc is np.matmul:
+            return NotImplemented
+
+        def function(squares: np.ndarray) -> np.ndarray:
+            entries = self.function(squares)
+            return ufunc(*(entries if value is self else value for value in inputs))
+
+        return DistanceTiles(self.points, self.metric, function, self.scales)

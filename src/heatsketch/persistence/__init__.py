@@ -1,0 +1,3 @@
+"""Model files: how a fitted model is written, checked and read again."""
+
+__all__: list[str] = []

@@ -1,0 +1,116 @@
+"""The paper's figures: mean log L against dimension or power, and sample embeddings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heatsketch.reproduction.catalogue import CATALOGUE, Portrait
+from heatsketch.reproduction.methods import METHODS
+from heatsketch.reproduction.runner import Results, sample
+
+try:
+    from matplotlib import rc_context
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+except ImportError as error:  # pragma: no cover - the message is all there is
+    raise ImportError(
+        'the figures need matplotlib; install it with: pip install "heatsketch[experiments]".'
+    ) from error
+
+__all__ = ["draw_curves", "draw_portrait", "save"]
+
+# Colours that the colour-blind can tell apart; marks and dashes for those who print in grey.
+STYLES: dict[str, dict[str, Any]] = {
+    "DMS": {"color": "#0072B2", "marker": "o", "linestyle": "-"},
+    "DMB": {"color": "#56B4E9", "marker": "s", "linestyle": "--"},
+    "GPS": {"color": "#D55E00", "marker": "^", "linestyle": "-"},
+    "GPB": {"color": "#E69F00", "marker": "v", "linestyle": "--"},
+    "GPSBS": {"color": "#000000", "marker": "x", "linestyle": ":"},
+    "GPSBB": {"color": "#999999", "marker": "+", "linestyle": "-."},
+    "NIS": {"color": "#009E73", "marker": "D", "linestyle": "-"},
+    "NIB": {"color": "#CC79A7", "marker": "d", "linestyle": "--"},
+    "NISW": {"color": "#000000", "marker": "1", "linestyle": ":"},
+}
+
+
+def draw_curves(results: Results, methods: tuple[str, ...]) -> Figure:
+    """Mean of log L along the axis, with the standard deviation over trials as error bars."""
+    experiment = results.experiment
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    for place, method in enumerate(methods):
+        values = results.log_L(method)
+        axes.errorbar(
+            _dodged(experiment.axis, place, len(methods), log=experiment.axis_name == "p"),
+            values.mean(axis=0),
+            yerr=values.std(axis=0),
+            label=f"{method}: {METHODS[method].label}",
+            capsize=2.5,
+            elinewidth=0.8,
+            markersize=5,
+            **STYLES[method],
+        )
+    _label_axes(axes, results)
+    return figure
+
+
+def draw_portrait(portrait: Portrait, seed: int) -> Figure:
+    """One embedding in the plane, its points coloured by their angle on the circle."""
+    X, operators, block_seed = sample(portrait.experiment, portrait.trial, seed)
+    method = METHODS[portrait.method]
+    grid = CATALOGUE[portrait.experiment].grid[:1]
+    Y = method.embed(operators[method.normalization], grid, block_seed)[0]
+    shown = slice(len(X) - portrait.hide)
+    outlying = np.linalg.norm(X, axis=1) > 1.5
+    figure = Figure(figsize=(4.2, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    x, y = Y.T
+    angle = np.arctan2(X[:, 1], X[:, 0])
+    dot: dict[str, Any] = {"cmap": "twilight", "s": 16, "linewidths": 0.4, "edgecolors": "0.4"}
+    axes.scatter(x[shown], y[shown], c=angle[shown], **dot)
+    if not portrait.hide and outlying.any():
+        star: dict[str, Any] = {"marker": "*", "s": 160, "c": "#D55E00", "edgecolors": "black"}
+        axes.scatter(x[outlying], y[outlying], label="outliers", **star)
+        axes.legend()
+    axes.set(title=portrait.title, xlabel="$y_1$", ylabel="$y_2$")
+    if not portrait.hide:  # a closer look takes each axis at its own scale
+        axes.set_aspect("equal", adjustable="datalim")
+    axes.ticklabel_format(scilimits=(-2, 3), useOffset=False)
+    return figure
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure as SVG and PNG, without the date, so that the same figure is the same file."""
+    with rc_context({"svg.hashsalt": path.stem}):
+        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+    figure.savefig(path.with_suffix(".png"), dpi=150)
+
+
+def _dodged(axis: tuple[int, ...], place: int, n_curves: int, *, log: bool) -> np.ndarray:
+    """Shift the curves a little, so that error bars do not hide each other."""
+    shift = (place - (n_curves - 1) / 2) * 0.06
+    return np.array(axis) * 2.0**shift if log else np.array(axis) + shift
+
+
+def _label_axes(axes: Axes, results: Results) -> None:
+    experiment = results.experiment
+    distance = "Euclidean" if experiment.distance == "euclidean" else "diffusion"
+    fixed = f"p = {experiment.powers[0]}"
+    axes.set_xlabel("dimension $k$")
+    if experiment.axis_name == "p":
+        fixed = f"k = {experiment.dimensions[0]}"
+        axes.set_xscale("log", base=2)
+        axes.set_xlabel("power $p$")
+    axes.set_xticks(experiment.axis, [str(value) for value in experiment.axis])
+    axes.minorticks_off()
+    axes.set_ylabel(f"$\\log L$ against the {distance} distance")
+    axes.set_title(
+        f"{experiment.title} ({experiment.n_points} points, {fixed}, "
+        f"$\\varepsilon$ = {experiment.epsilon:g}, {len(results.trials)} trials)",
+        fontsize=10,
+    )
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)

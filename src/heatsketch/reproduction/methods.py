@@ -1,0 +1,112 @@
+"""The embeddings that are compared, by the paper's abbreviations; NIS, NIB and NISW are ours.
+
+A method maps a heat operator to one embedding for each (dimension, power) asked for. To compare
+another one, enter it here and name it in the catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from heatsketch.diffusion._adapted_matrix import adapted_block
+from heatsketch.diffusion._distortion import least_distortion_map
+from heatsketch.diffusion._operator import HeatOperator
+from heatsketch.diffusion._random_matrix import gaussian_block, rademacher_block
+from heatsketch.diffusion._sketch import sketch, sketch_path
+from heatsketch.diffusion._spectral import eigenvalue_powers, leading_eigenpairs
+
+__all__ = ["METHODS", "Grid", "Method"]
+
+Grid = Sequence[tuple[int, int]]
+MOST_COLUMNS = 256  # of a wide sketch
+
+
+@dataclass(frozen=True)
+class Method:
+    """An embedding of a heat operator.
+
+    Attributes
+    ----------
+    label : str
+        For legends.
+    normalization : {"symmetric", "bistochastic"}
+        Of the heat operator that it is given.
+    embed : callable
+        ``(A, grid, seed) -> [embedding, ...]``, one for each ``(dimension, power)`` of the grid.
+    """
+
+    label: str
+    normalization: str
+    embed: Callable[[HeatOperator, Grid, int], list[np.ndarray]]
+
+
+def diffusion_maps(A: HeatOperator, grid: Grid, seed: int) -> list[np.ndarray]:
+    """Algorithm 3: the eigenvectors are found once, whatever the dimension and the power."""
+    values, vectors = leading_eigenpairs(A, max(k for k, _ in grid))
+    return [vectors[:, :k] * eigenvalue_powers(values[:k], power) for k, power in grid]
+
+
+def gaussian_processes(
+    A: HeatOperator, grid: Grid, seed: int, *, block: Callable[..., np.ndarray]
+) -> list[np.ndarray]:
+    """Algorithms 4 and 5: the first ``k`` columns of a wide sketch are a sketch of ``k`` columns.
+
+    The stationary direction is kept, as in the paper.
+    """
+    widest = max(k for k, _ in grid)
+    G = block(A.shape[0], widest, seed=seed)
+    stationary = A.stationary_part(A.stationary_coefficients(G))
+    sketches = sketch_path(A, G, powers=[power for _, power in grid])
+    return [
+        (np.sqrt(widest) * Y + stationary)[:, :k] / np.sqrt(k)
+        for Y, (k, _) in zip(sketches, grid, strict=True)
+    ]
+
+
+def near_isometries(
+    A: HeatOperator, grid: Grid, seed: int, *, wide: Callable[[HeatOperator, int, int], np.ndarray]
+) -> list[np.ndarray]:
+    """Maps of least distortion of wide coordinates, the stationary direction included."""
+    coordinates = {power: wide(A, power, seed) for power in {power for _, power in grid}}
+    maps = ((least_distortion_map(coordinates[power], k, seed=seed), power) for k, power in grid)
+    return [coordinates[power] @ found.components for found, power in maps]
+
+
+def heat_kernel_rows(A: HeatOperator, power: int, seed: int) -> np.ndarray:
+    """Return ``A**p``, between whose rows the diffusion distances are exact."""
+    return np.sqrt(A.shape[0]) * _with_stationary(A, np.eye(A.shape[0]), power)
+
+
+def wide_sketch(A: HeatOperator, power: int, seed: int) -> np.ndarray:
+    """Return a sketch of at most 256 columns, by a block that an earlier one was asked for."""
+    shape = A.shape[0], min(MOST_COLUMNS, A.shape[0] // 2)
+    first = _with_stationary(A, gaussian_block(*shape, seed=seed), power)
+    block = adapted_block(first, gaussian_block(*shape, seed=seed + 1))
+    return _with_stationary(A, block, power)
+
+
+def _with_stationary(A: HeatOperator, block: np.ndarray, power: int) -> np.ndarray:
+    stationary = A.stationary_part(A.stationary_coefficients(block))
+    return sketch(A, block, power=power) + stationary / np.sqrt(block.shape[1])
+
+
+_gaussian = partial(gaussian_processes, block=gaussian_block)
+_bernoulli = partial(gaussian_processes, block=rademacher_block)
+_of_rows = partial(near_isometries, wide=heat_kernel_rows)
+_of_sketch = partial(near_isometries, wide=wide_sketch)
+
+METHODS = {
+    "DMS": Method("diffusion map, symmetric", "symmetric", diffusion_maps),
+    "DMB": Method("diffusion map, bistochastic", "bistochastic", diffusion_maps),
+    "GPS": Method("Gaussian process, symmetric", "symmetric", _gaussian),
+    "GPB": Method("Gaussian process, bistochastic", "bistochastic", _gaussian),
+    "GPSBS": Method("random signs, symmetric", "symmetric", _bernoulli),
+    "GPSBB": Method("random signs, bistochastic", "bistochastic", _bernoulli),
+    "NIS": Method("near isometry, symmetric", "symmetric", _of_rows),
+    "NIB": Method("near isometry, bistochastic", "bistochastic", _of_rows),
+    "NISW": Method("near isometry of a sketch, symmetric", "symmetric", _of_sketch),
+}
