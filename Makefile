@@ -88,5 +88,5 @@ reproduce: ## run the paper's experiments in full, and write docs/reproduction.m
 	heatsketch reproduce --out docs
 
 clean: ## delete what the other words made
-	rm -rf build dist mutants docs/_build docs/gallery docs/sg_execution_times.rst .coverage* .hypothesis .*_cache
+	rm -rf build dist mutants docs/_build docs/gallery docs/reference docs/sg_execution_times.rst .coverage* .hypothesis .*_cache
 	find src tests -name __pycache__ -prune -exec rm -rf {} +

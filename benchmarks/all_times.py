@@ -26,7 +26,8 @@ from threadpoolctl import threadpool_limits
 from timing import read, time_ratio, write
 from usefulness_data import CURVES, GRAPHS, POINTS
 
-from heatsketch import HeatSketch, gaussian_block
+from heatsketch import HeatSketch
+from heatsketch.diffusion import gaussian_block
 from heatsketch.diffusion._all_times import HORIZON, TOLERANCE, Components, resolvent
 from heatsketch.diffusion._heat_trace import diffuse_until
 from heatsketch.diffusion._operator import HeatOperator

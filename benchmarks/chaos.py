@@ -20,8 +20,9 @@ from data import manifold
 from distributed import Client
 from timing import RESULTS, read, write
 
-from heatsketch import DaskEngine, HeatSketch, neighbor_graph
+from heatsketch import DaskEngine, HeatSketch
 from heatsketch.engines._dask._connection import processes
+from heatsketch.graph import neighbor_graph
 
 PIECE = 4096
 OPTIONS = {"metric": "precomputed", "power": 40, "epsilon": 0.5}

@@ -25,10 +25,11 @@ from distributed import Client, wait
 from scipy import sparse
 from timing import RESULTS, memory, read, seconds, write
 
-from heatsketch import DaskEngine, HeatOperator, HeatSketch, gaussian_block
+from heatsketch import DaskEngine, HeatSketch
 from heatsketch._core.partitioned import over_rows
 from heatsketch._core.progress import listening, on_terminal
 from heatsketch.cli._cluster_cost import Calibration, Job, StageWatch, calibrate, forecast
+from heatsketch.diffusion import HeatOperator, gaussian_block
 from heatsketch.engines._dask._connection import processes
 
 N_NEIGHBORS, N_COMPONENTS, POWER = 15, 32, 8

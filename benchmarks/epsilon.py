@@ -13,7 +13,8 @@ import numpy as np
 from sklearn.datasets import load_digits, make_swiss_roll
 from timing import write
 
-from heatsketch import datasets, estimate_epsilon
+from heatsketch import datasets
+from heatsketch.diffusion import estimate_epsilon
 from heatsketch.reproduction import CATALOGUE, run_trial
 from heatsketch.reproduction.runner import sample
 

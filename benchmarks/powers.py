@@ -5,7 +5,8 @@ from functools import partial
 import numpy as np
 from timing import time_ratio, write
 
-from heatsketch import HeatSketch, gaussian_block
+from heatsketch import HeatSketch
+from heatsketch.diffusion import gaussian_block
 from heatsketch.diffusion._sketch import diffuse
 
 N_POINTS, N_COLUMNS, POWER = 100_000, 32, 1024

@@ -12,7 +12,7 @@ from scipy import sparse
 from sparse_dot_mkl import dot_product_mkl
 from timing import time_ratio, write
 
-from heatsketch import gaussian_block, heat_operator, sketch, symmetric_scaling
+from heatsketch.diffusion import gaussian_block, heat_operator, sketch, symmetric_scaling
 
 N_ROWS, REACH, POWER = 1_000_000, 8, 8
 

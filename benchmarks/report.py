@@ -15,7 +15,8 @@ from time import perf_counter, process_time
 import numpy as np
 from timing import memory, write
 
-from heatsketch import HeatSketch, diffusion_distances, load
+from heatsketch import HeatSketch, load
+from heatsketch.diffusion import diffusion_distances
 from heatsketch.report import write_report
 
 PICTURED = 16  # the diffusion time of the picture

@@ -14,7 +14,8 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits, make_blobs
 from timing import write
 
-from heatsketch import HeatSketch, diffusion_neighbors, gaussian_block, rademacher_block
+from heatsketch import HeatSketch
+from heatsketch.diffusion import diffusion_neighbors, gaussian_block, rademacher_block
 from heatsketch.diffusion._all_times import all_times_weights
 from heatsketch.diffusion._confidence import scale_interval, simultaneous_confidence
 

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from timing import time_ratio, write
 
-from heatsketch import gaussian_block
+from heatsketch.diffusion import gaussian_block
 
 SHAPE = 1_000_000, 32
 

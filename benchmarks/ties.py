@@ -16,8 +16,9 @@ import numpy as np
 from scipy import sparse
 from timing import forget_peak, memory, seconds, write
 
-from heatsketch import HeatSketch, LocalEngine, neighbor_graph
+from heatsketch import HeatSketch, LocalEngine
 from heatsketch._core.memory import neighbors_bytes
+from heatsketch.graph import neighbor_graph
 
 MIB = 2**20
 

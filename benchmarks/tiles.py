@@ -6,7 +6,8 @@ import numpy as np
 from data import manifold
 from timing import memory, seconds, time_ratio, write
 
-from heatsketch import HeatSketch, LocalEngine, gaussian_affinity
+from heatsketch import HeatSketch, LocalEngine
+from heatsketch.diffusion import gaussian_affinity
 from heatsketch.graph._neighbors import neighbor_graph
 from heatsketch.graph._pairwise import DistanceTiles
 

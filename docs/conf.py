@@ -1,4 +1,4 @@
-"""Sphinx: the module docstrings are the pages, and examples are run."""
+"""Configuration of Sphinx."""
 
 from heatsketch import __version__
 
@@ -10,6 +10,7 @@ extensions = [
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx_gallery.gen_gallery",
 ]
@@ -17,6 +18,7 @@ extensions = [
 # benchmarks is included by pages.
 exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "benchmarks/*.md"]
 
+templates_path = ["_templates"]
 myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
 numpydoc_show_class_members = False

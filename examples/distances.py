@@ -9,9 +9,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits, make_swiss_roll
 
-from heatsketch import (
-    HeatSketch,
-    components_needed,
+from heatsketch import HeatSketch, components_needed
+from heatsketch.diffusion import (
     exact_diffusion_distances,
     gaussian_block,
     heat_trace,

@@ -24,7 +24,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.linalg import orthogonal_procrustes
 
-from heatsketch import DiffusionMap, HeatSketch, drift
+from heatsketch import DiffusionMap, HeatSketch
+from heatsketch.diffusion import drift
 
 FOLDER = "graspologic/datasets/mice"
 POWER, N_COLUMNS, LEVEL = 2, 256, 0.05

@@ -21,13 +21,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
-from heatsketch import (
-    HeatSketch,
-    degree_scaling,
-    gaussian_block,
-    heat_operator,
-    sketch_all_times,
-)
+from heatsketch import HeatSketch
+from heatsketch.diffusion import degree_scaling, gaussian_block, heat_operator, sketch_all_times
 from heatsketch.exceptions import DisconnectedGraphWarning
 from heatsketch.graph._neighbors import label_components
 

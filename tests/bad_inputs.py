@@ -25,7 +25,8 @@ import polars as pl
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from heatsketch import DiffusionMap, HeatSketch, estimate_epsilon
+from heatsketch import DiffusionMap, HeatSketch
+from heatsketch.diffusion import estimate_epsilon
 from heatsketch.exceptions import (
     AffinityError,
     DegenerateKernelError,

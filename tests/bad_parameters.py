@@ -12,7 +12,8 @@ from bad_inputs import CLOUD, fit, refused, transform, warned, works
 from scipy import sparse
 from sklearn.utils._param_validation import InvalidParameterError
 
-from heatsketch import DiffusionMap, HeatSketch, LocalEngine, gaussian_affinity
+from heatsketch import DiffusionMap, HeatSketch, LocalEngine
+from heatsketch.diffusion import gaussian_affinity
 from heatsketch.exceptions import (
     AffinityError,
     DegenerateKernelError,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from heatsketch import gaussian_block, rademacher_block
+from heatsketch.diffusion import gaussian_block, rademacher_block
 from heatsketch.diffusion._random_matrix import STREAM_VERSION, Kind, random_words
 
 SEEDS = (0, 1, 42, 2**32, 2**64 - 1, 2**127 + 12345)

@@ -11,7 +11,8 @@ import numpy as np
 from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits
 
-from heatsketch import HeatSketch, drift, plot
+from heatsketch import HeatSketch, plot
+from heatsketch.diffusion import drift
 
 BASELINE = Path(__file__).parent / "baseline"
 SIZE = {"dpi": 60, "metadata": {"Software": None}}

@@ -3,7 +3,8 @@
 import numpy as np
 from scipy import sparse
 
-from heatsketch import gaussian_affinity, neighbor_graph
+from heatsketch.diffusion import gaussian_affinity
+from heatsketch.graph import neighbor_graph
 
 SEEDS = (0, 1, 2)
 

@@ -8,10 +8,10 @@ import pytest
 from registry import cloud
 from scipy import sparse
 
-from heatsketch import gaussian_affinity, local_scales, neighbor_graph
 from heatsketch._core.row_chunks import multiply_vector
 from heatsketch.compiled.products import CHUNK
 from heatsketch.diffusion import _affinity as affinity
+from heatsketch.diffusion import gaussian_affinity, local_scales
 from heatsketch.diffusion._affinity import (
     LOCAL_NEIGHBOR,
     gaussian_affinity_rows,
@@ -20,6 +20,7 @@ from heatsketch.diffusion._affinity import (
     nearest_squares,
 )
 from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, MissingValueError
+from heatsketch.graph import neighbor_graph
 from heatsketch.graph._pairwise import DistanceTiles
 
 

@@ -16,14 +16,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.neighbors import KNeighborsClassifier
 
-from heatsketch import (
-    HeatSketch,
+from heatsketch import HeatSketch
+from heatsketch.diffusion import (
     bistochastic_scaling,
     degree_scaling,
     gaussian_affinity,
     gaussian_block,
     heat_operator,
-    neighbor_graph,
     rademacher_block,
     sketch_all_times,
     symmetric_scaling,
@@ -35,6 +34,7 @@ from heatsketch.exceptions import (
     HeatSketchError,
     ZeroDiagonalWarning,
 )
+from heatsketch.graph import neighbor_graph
 from heatsketch.graph._neighbors import label_components
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))

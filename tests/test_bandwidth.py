@@ -9,8 +9,9 @@ from registry import SEEDS, circle, cloud
 from scipy import sparse
 from sklearn.datasets import load_digits, make_swiss_roll
 
-from heatsketch import HeatSketch, datasets, estimate_epsilon, neighbor_graph
+from heatsketch import HeatSketch, datasets
 from heatsketch.diffusion import _bandwidth as bandwidth
+from heatsketch.diffusion import estimate_epsilon
 from heatsketch.diffusion._bandwidth import sampled_squares
 from heatsketch.exceptions import (
     AffinityError,
@@ -18,6 +19,7 @@ from heatsketch.exceptions import (
     HeatSketchError,
     MissingValueError,
 )
+from heatsketch.graph import neighbor_graph
 from heatsketch.graph._neighbors import METRICS, squared_distances
 from heatsketch.reproduction import CATALOGUE, run_trial
 from heatsketch.reproduction.runner import sample

@@ -10,9 +10,10 @@ from registry import SEEDS, affinity, circle, cloud, two_blobs
 from scipy import linalg
 from scipy.spatial.distance import pdist
 
-from heatsketch import (
+from heatsketch import HeatSketch
+from heatsketch.diffusion import (
     HeatOperator,
-    HeatSketch,
+    _sketch,
     gaussian_block,
     heat_operator,
     sketch,
@@ -20,7 +21,6 @@ from heatsketch import (
     sketch_path,
     symmetric_scaling,
 )
-from heatsketch.diffusion import _sketch
 from heatsketch.diffusion._chebyshev import Interval, Series, chebyshev_sums, lower_end
 from heatsketch.diffusion._normalization import SCALINGS
 from heatsketch.diffusion._operator import Scaled

@@ -121,7 +121,7 @@ def test_without_ids_rows_are_their_positions(desk):
     wanted = HeatSketch().fit(np.load("points.npy")).embedding_
     assert (np.load("out.npy") == wanted).all()
     reply = json.loads(run("distances new.heatsketch 3 4 5 5 --json").stdout)
-    distance = heatsketch.diffusion_distances(wanted, [[3, 4], [5, 5]]).distance
+    distance = heatsketch.diffusion.diffusion_distances(wanted, [[3, 4], [5, 5]]).distance
     assert reply["distance"] == distance.tolist()
 
 

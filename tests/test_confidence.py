@@ -12,26 +12,25 @@ from registry import SEEDS, circle, cloud
 from sklearn.datasets import load_digits
 
 import heatsketch
-from heatsketch import (
-    HeatSketch,
-    components_needed,
+from heatsketch import HeatSketch, components_needed
+from heatsketch.cli._distances import distances as cli_distances
+from heatsketch.cli._drift import drift as cli_drift
+from heatsketch.diffusion import (
     diffusion_distances,
     diffusion_neighbors,
     exact_diffusion_distances,
     gaussian_affinity,
     gaussian_block,
     heat_operator,
-    neighbor_graph,
     rademacher_block,
     symmetric_scaling,
 )
-from heatsketch.cli._distances import distances as cli_distances
-from heatsketch.cli._drift import drift as cli_drift
 from heatsketch.diffusion._confidence import DistanceEstimate, order_confidence, scale_interval
 from heatsketch.diffusion._distances import DiffusionNeighbors
 from heatsketch.diffusion._drift import Drift
 from heatsketch.diffusion._sketch import diffuse
 from heatsketch.exceptions import HeatSketchError
+from heatsketch.graph import neighbor_graph
 
 BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
 # Near, far, and two outliers that keep their heat for themselves.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from registry import SEEDS, affinity, cloud
 
-from heatsketch import (
+from heatsketch.diffusion import (
     bilipschitz_constant,
     bistochastic_scaling,
     diffusion_distances,
@@ -15,7 +15,6 @@ from heatsketch import (
     gaussian_affinity,
     gaussian_block,
     heat_operator,
-    neighbor_graph,
     rademacher_block,
     sketch,
     sketch_path,
@@ -25,6 +24,7 @@ from heatsketch.diffusion._operator import heat_rows
 from heatsketch.engines._dask import _graph
 from heatsketch.engines._dask._lists import BlockLists
 from heatsketch.engines._dask._storage import Storage, read_block, write_block
+from heatsketch.graph import neighbor_graph
 
 SCALINGS = {
     "symmetric": symmetric_scaling,

@@ -19,10 +19,11 @@ from distributed import Client, LocalCluster
 from registry import cloud
 from scipy import sparse
 
-from heatsketch import DaskEngine, HeatSketch, with_self_loops
+from heatsketch import DaskEngine, HeatSketch
 from heatsketch._core.partitioned import PIECE, ROW_BYTES
 from heatsketch._core.progress import listening
 from heatsketch.diffusion import _all_times as all_times
+from heatsketch.diffusion import with_self_loops
 from heatsketch.engines._dask._cluster import within_threads
 from heatsketch.engines._dask._connection import connected, processes
 from heatsketch.exceptions import (
@@ -239,7 +240,8 @@ RESUMED = """
 import sys
 import numpy as np
 from scipy import sparse
-from heatsketch import DaskEngine, HeatSketch, with_self_loops
+from heatsketch import DaskEngine, HeatSketch
+from heatsketch.diffusion import with_self_loops
 from heatsketch.diffusion import _all_times as all_times
 from distributed import Client, LocalCluster
 

@@ -7,7 +7,9 @@ import pytest
 from registry import SEEDS, circle, cloud, two_blobs
 from scipy import sparse
 
-from heatsketch import HeatSketch, gaussian_affinity, neighbor_graph
+from heatsketch import HeatSketch
+from heatsketch.diffusion import gaussian_affinity
+from heatsketch.graph import neighbor_graph
 from heatsketch.graph._neighbors import METRICS, label_components
 from heatsketch.graph._pairwise import DistanceTiles
 from heatsketch.testing import check_affinity, check_extension, tolerance

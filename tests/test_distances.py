@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from registry import SEEDS, affinity, cloud
 
-from heatsketch import (
+from heatsketch.diffusion import (
     bilipschitz_constant,
     diffusion_distances,
     diffusion_neighbors,

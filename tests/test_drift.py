@@ -9,15 +9,15 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.preprocessing import StandardScaler
 
-from heatsketch import (
-    HeatSketch,
+from heatsketch import HeatSketch
+from heatsketch.diffusion import (
+    _drift,
     gaussian_block,
     heat_operator,
     rademacher_block,
     sketch,
     symmetric_scaling,
 )
-from heatsketch.diffusion import _drift
 from heatsketch.diffusion._drift import drift
 from heatsketch.diffusion._sketch import diffuse
 from heatsketch.exceptions import (

@@ -14,8 +14,9 @@ import pytest
 from matplotlib.image import imread
 from typer.testing import CliRunner
 
-from heatsketch import __version__, gaussian_block, rademacher_block
+from heatsketch import __version__
 from heatsketch.cli import app
+from heatsketch.diffusion import gaussian_block, rademacher_block
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.reproduction import (
     CATALOGUE,

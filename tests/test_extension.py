@@ -10,8 +10,10 @@ from scipy import sparse
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import kneighbors_graph
 
-from heatsketch import DiffusionMap, HeatSketch, gaussian_block, neighbor_graph
+from heatsketch import DiffusionMap, HeatSketch
+from heatsketch.diffusion import gaussian_block
 from heatsketch.exceptions import FarPointWarning
+from heatsketch.graph import neighbor_graph
 from heatsketch.testing import check_extension
 
 

@@ -7,15 +7,15 @@ from scipy import sparse
 from sklearn.neighbors import KNeighborsTransformer, RadiusNeighborsTransformer
 from sklearn.pipeline import make_pipeline
 
-from heatsketch import (
-    HeatSketch,
+from heatsketch import HeatSketch
+from heatsketch.diffusion import (
     bistochastic_scaling,
     gaussian_affinity,
     heat_operator,
-    neighbor_graph,
     symmetric_scaling,
 )
 from heatsketch.exceptions import AffinityError, HeatSketchError, MissingValueError
+from heatsketch.graph import neighbor_graph
 from heatsketch.graph._neighbors import label_components
 
 TRANSFORMERS = {

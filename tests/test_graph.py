@@ -14,18 +14,12 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
-from heatsketch import (
-    DiffusionMap,
-    HeatSketch,
-    LocalEngine,
-    estimate_epsilon,
-    gaussian_affinity,
-    load,
-    neighbor_graph,
-)
+from heatsketch import DiffusionMap, HeatSketch, LocalEngine, load
 from heatsketch._core.checks import plain_floats
+from heatsketch.diffusion import estimate_epsilon, gaussian_affinity
 from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, MissingValueError
 from heatsketch.graph import _metrics as metrics
+from heatsketch.graph import neighbor_graph
 from heatsketch.graph._ivf import index_dtype
 from heatsketch.graph._metrics import ALIASES
 from heatsketch.graph._neighbors import (

@@ -10,13 +10,15 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from heatsketch import DiffusionMap, HeatSketch, graph_affinity, load, with_self_loops
+from heatsketch import DiffusionMap, HeatSketch, load
+from heatsketch.diffusion import with_self_loops
 from heatsketch.exceptions import (
     FileFormatError,
     HeatSketchError,
     NotStorableError,
 )
 from heatsketch.files import Graph, read_graph
+from heatsketch.graph import graph_affinity
 
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
 
@@ -225,7 +227,7 @@ def test_a_graph_from_a_file_keeps_its_names_in_a_fit(tmp_path):
 def test_no_library_of_graphs_is_imported():
     code = (
         "import sys, heatsketch, numpy as np; "
-        "heatsketch.graph_affinity(np.ones((2, 2))); "
+        "heatsketch.graph.graph_affinity(np.ones((2, 2))); "
         "print({'networkx', 'igraph', 'faiss', 'pynndescent'} & set(sys.modules))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,8 +11,8 @@ from scipy.sparse.linalg import eigsh
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 
-from heatsketch import (
-    HeatSketch,
+from heatsketch import HeatSketch
+from heatsketch.diffusion import (
     exact_diffusion_distances,
     gaussian_block,
     ritz_pairs,

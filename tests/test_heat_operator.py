@@ -5,17 +5,17 @@ import pytest
 from registry import SEEDS, affinity, circle, cloud
 from scipy import sparse
 
-from heatsketch import (
+from heatsketch import HeatSketch
+from heatsketch._core.parallel import at_most
+from heatsketch.compiled.products import CHUNK
+from heatsketch.diffusion import (
     HeatOperator,
-    HeatSketch,
+    _operator,
     gaussian_block,
     heat_operator,
     sketch,
     symmetric_scaling,
 )
-from heatsketch._core.parallel import at_most
-from heatsketch.compiled.products import CHUNK
-from heatsketch.diffusion import _operator
 from heatsketch.diffusion._normalization import SCALINGS
 from heatsketch.diffusion._operator import Scaled, heat_rows, stationary_ratio
 from heatsketch.diffusion._sketch import diffuse

@@ -5,7 +5,8 @@ import pytest
 from registry import SEEDS, affinity, circle, cloud
 from sklearn.datasets import load_digits
 
-from heatsketch import HeatSketch, gaussian_block, heat_operator, heat_trace, rademacher_block
+from heatsketch import HeatSketch
+from heatsketch.diffusion import gaussian_block, heat_operator, heat_trace, rademacher_block
 from heatsketch.diffusion._all_times import resolvent
 from heatsketch.diffusion._heat_trace import diffuse_until
 from heatsketch.diffusion._normalization import SCALINGS

@@ -8,8 +8,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_scikit_learn_contract import NOT_GENERATED
 
-from heatsketch import HeatSketch, bilipschitz_constant, datasets
+from heatsketch import HeatSketch, datasets
 from heatsketch.compiled import pairs as loops
+from heatsketch.diffusion import bilipschitz_constant
 from heatsketch.diffusion._adapted_matrix import adapted_block
 from heatsketch.diffusion._distances import exact_diffusion_distances
 from heatsketch.diffusion._distortion import (

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from registry import SEEDS, circle, cloud
 
-from heatsketch import HeatSketch, LocalEngine, neighbor_graph
+from heatsketch import HeatSketch, LocalEngine
 from heatsketch._core.parallel import at_most
 from heatsketch.engines._recall import FEWEST, MOST, choose_probes
 from heatsketch.exceptions import (
     DegenerateKernelError,
     HeatSketchError,
 )
+from heatsketch.graph import neighbor_graph
 from heatsketch.graph._ivf import (
     Found,
     Level,

@@ -5,7 +5,7 @@ import pytest
 from registry import FORMS, SEEDS, affinity, circle, cloud, two_blobs
 from scipy import sparse
 
-from heatsketch import bistochastic_scaling, heat_operator, symmetric_scaling
+from heatsketch.diffusion import bistochastic_scaling, heat_operator, symmetric_scaling
 from heatsketch.diffusion._normalization import SCALINGS
 from heatsketch.exceptions import DtypeError, HeatSketchError, ScalingError, ScalingFailure
 from heatsketch.testing import check_affinity, check_heat_operator

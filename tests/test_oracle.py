@@ -10,7 +10,8 @@ from scipy import linalg, sparse
 from scipy.spatial.distance import pdist
 from sklearn.datasets import load_digits
 
-from heatsketch import HeatSketch, gaussian_block, rademacher_block
+from heatsketch import HeatSketch
+from heatsketch.diffusion import gaussian_block, rademacher_block
 from heatsketch.exceptions import UnderflowWarning
 
 POWERS = (1, 2, 8, 64, 512, 1024)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from registry import SEEDS
 from scipy import stats
 
-from heatsketch import HeatSketch, estimate_epsilon, gaussian_block, rademacher_block
+from heatsketch import HeatSketch
+from heatsketch.diffusion import estimate_epsilon, gaussian_block, rademacher_block
 from heatsketch.diffusion._bandwidth import sampled_squares
 from heatsketch.diffusion._random_matrix import STREAM_VERSION, Kind, gaussians_apart, random_words
 from heatsketch.exceptions import DtypeError, HeatSketchError

@@ -11,13 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from registry import RowBlocks, affinity, cloud
 
-from heatsketch import (
-    HeatSketch,
-    exact_diffusion_distances,
-    gaussian_block,
-    heat_operator,
-    sketch,
-)
+from heatsketch import HeatSketch
+from heatsketch.diffusion import exact_diffusion_distances, gaussian_block, heat_operator, sketch
 from heatsketch.diffusion._normalization import SCALINGS
 from heatsketch.diffusion._sketch import diffuse
 from heatsketch.testing import tolerance

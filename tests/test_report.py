@@ -6,7 +6,8 @@ import pytest
 from browser import needs_browser, open_browser, requested
 from registry import SEEDS, circle, two_blobs
 
-from heatsketch import DiffusionMap, HeatSketch, diffusion_distances
+from heatsketch import DiffusionMap, HeatSketch
+from heatsketch.diffusion import diffusion_distances
 from heatsketch.exceptions import HeatSketchError, OutputExistsError, TrainingDataError
 from heatsketch.report import write_report
 from heatsketch.report._columns import MOST_KINDS, color_columns

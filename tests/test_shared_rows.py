@@ -8,19 +8,17 @@ from registry import SEEDS, cloud
 from scipy import sparse
 
 import heatsketch
-from heatsketch import (
-    DiffusionMap,
-    HeatSketch,
-    LocalEngine,
+from heatsketch import DiffusionMap, HeatSketch, LocalEngine
+from heatsketch.diffusion import (
     gaussian_affinity,
     gaussian_block,
     heat_operator,
     local_scales,
-    neighbor_graph,
     sketch,
 )
 from heatsketch.diffusion._duplicates import SharedRows, copies_of_points, find_with_shared_rows
 from heatsketch.diffusion._normalization import SCALINGS
+from heatsketch.graph import neighbor_graph
 from heatsketch.graph._neighbors import find_neighbors
 from heatsketch.testing import check_extension, check_heat_operator
 

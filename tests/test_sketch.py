@@ -9,8 +9,8 @@ from scipy import stats
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
-from heatsketch import (
-    HeatSketch,
+from heatsketch import HeatSketch
+from heatsketch.diffusion import (
     estimate_epsilon,
     exact_diffusion_distances,
     gaussian_block,

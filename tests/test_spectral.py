@@ -5,14 +5,13 @@ import pytest
 from registry import SEEDS, affinity, circle, cloud
 from scipy import linalg
 
-from heatsketch import (
-    DiffusionMap,
+from heatsketch import DiffusionMap
+from heatsketch.diffusion import (
     bilipschitz_constant,
     diffusion_coordinates,
     exact_diffusion_distances,
     gaussian_block,
     heat_operator,
-    neighbor_graph,
     ritz_pairs,
     sketch,
     symmetric_scaling,
@@ -20,6 +19,7 @@ from heatsketch import (
 from heatsketch.diffusion._normalization import SCALINGS
 from heatsketch.diffusion._spectral import leading_eigenpairs
 from heatsketch.exceptions import HeatSketchError, SpectrumError
+from heatsketch.graph import neighbor_graph
 
 
 def operator(X, normalization, n_neighbors=None):

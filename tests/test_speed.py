@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from registry import circle, cloud
 
-from heatsketch import HeatSketch, LocalEngine, gaussian_block, neighbor_graph, sketch
+from heatsketch import HeatSketch, LocalEngine
+from heatsketch.diffusion import gaussian_block, sketch
 from heatsketch.diffusion._sketch import diffuse
+from heatsketch.graph import neighbor_graph
 from heatsketch.graph._neighbors import find_neighbors
 
 pytestmark = pytest.mark.untraced

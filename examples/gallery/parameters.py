@@ -15,7 +15,8 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
-from heatsketch import HeatSketch, estimate_epsilon
+from heatsketch import HeatSketch
+from heatsketch.diffusion import estimate_epsilon
 from heatsketch.exceptions import DegenerateKernelWarning, DisconnectedGraphWarning
 
 # Some of the values tried are bad ones, and warnings report them.

@@ -1,44 +1,11 @@
-"""heatsketch: diffusion distances for points and graphs, by sketching the heat kernel."""
+"""Distances that follow the shape of the data, with error bars, for points and graphs.
+
+The estimators are here. Their building blocks are in :mod:`heatsketch.diffusion` and
+:mod:`heatsketch.graph`.
+"""
 
 from heatsketch._core.row_names import row_numbers
-from heatsketch.diffusion import (
-    DiffusionCoordinates,
-    DiffusionNeighbors,
-    DistanceEstimate,
-    Distortion,
-    DistortionMap,
-    Drift,
-    EpsilonEstimate,
-    HeatOperator,
-    HeatTrace,
-    Scaling,
-    adapted_block,
-    bilipschitz_constant,
-    bistochastic_scaling,
-    certified_distortion,
-    components_needed,
-    degree_scaling,
-    diffusion_coordinates,
-    diffusion_distances,
-    diffusion_neighbors,
-    drift,
-    estimate_epsilon,
-    exact_diffusion_distances,
-    gaussian_affinity,
-    gaussian_block,
-    heat_operator,
-    heat_trace,
-    least_distortion_map,
-    local_scales,
-    rademacher_block,
-    ritz_pairs,
-    sketch,
-    sketch_all_times,
-    sketch_heat,
-    sketch_path,
-    symmetric_scaling,
-    with_self_loops,
-)
+from heatsketch.diffusion import DiffusionNeighbors, DistanceEstimate, Drift, components_needed
 from heatsketch.engines import DaskEngine, Engine, LocalEngine
 from heatsketch.estimators import (
     DiffusionMap,
@@ -48,59 +15,23 @@ from heatsketch.estimators import (
     load,
     model_info,
 )
-from heatsketch.graph import Graph, graph_affinity, neighbor_graph
 
 __version__ = "0.1.0"
 
 __all__ = [
     "DaskEngine",
-    "DiffusionCoordinates",
     "DiffusionMap",
     "DiffusionNeighbors",
     "DistanceEstimate",
-    "Distortion",
-    "DistortionMap",
     "Drift",
     "Engine",
-    "EpsilonEstimate",
-    "Graph",
-    "HeatOperator",
     "HeatSketch",
-    "HeatTrace",
     "LocalEngine",
     "NearIsometry",
-    "Scaling",
     "__version__",
-    "adapted_block",
-    "bilipschitz_constant",
-    "bistochastic_scaling",
-    "certified_distortion",
     "components_needed",
-    "degree_scaling",
-    "diffusion_coordinates",
-    "diffusion_distances",
-    "diffusion_neighbors",
-    "drift",
-    "estimate_epsilon",
     "estimate_memory",
-    "exact_diffusion_distances",
-    "gaussian_affinity",
-    "gaussian_block",
-    "graph_affinity",
-    "heat_operator",
-    "heat_trace",
-    "least_distortion_map",
     "load",
-    "local_scales",
     "model_info",
-    "neighbor_graph",
-    "rademacher_block",
-    "ritz_pairs",
     "row_numbers",
-    "sketch",
-    "sketch_all_times",
-    "sketch_heat",
-    "sketch_path",
-    "symmetric_scaling",
-    "with_self_loops",
 ]

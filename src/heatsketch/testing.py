@@ -96,7 +96,7 @@ def check_heat_operator(A: Any, *, seed: int = 0) -> None:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion import heat_operator, symmetric_scaling
     >>> from heatsketch.testing import check_heat_operator
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> check_heat_operator(heat_operator(K, symmetric_scaling(K)))

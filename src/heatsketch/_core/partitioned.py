@@ -150,7 +150,7 @@ def as_block(A: Any, block: Any) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion import heat_operator, symmetric_scaling
     >>> from heatsketch._core.partitioned import as_block
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> as_block(heat_operator(K, symmetric_scaling(K)), [[1], [-1]])

@@ -46,9 +46,10 @@ def adapted_block(Y: Any, G: Any) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import (
-    ...     diffusion_distances, exact_diffusion_distances, gaussian_affinity, gaussian_block,
-    ...     heat_operator, neighbor_graph, sketch, symmetric_scaling)
+    >>> from heatsketch.diffusion import diffusion_distances, exact_diffusion_distances
+    >>> from heatsketch.diffusion import gaussian_affinity, gaussian_block, heat_operator, sketch
+    >>> from heatsketch.diffusion import symmetric_scaling
+    >>> from heatsketch.graph import neighbor_graph
     >>> from heatsketch.diffusion._adapted_matrix import adapted_block
     >>> K = gaussian_affinity(neighbor_graph(np.arange(50.0)[:, np.newaxis]), epsilon=9.0)
     >>> A = heat_operator(K, symmetric_scaling(K))

@@ -66,7 +66,7 @@ def gaussian_affinity(d2: Any, *, epsilon: float) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import gaussian_affinity
+    >>> from heatsketch.diffusion import gaussian_affinity
     >>> gaussian_affinity(np.array([[0.0, 1.0], [1.0, 0.0]]), epsilon=0.5).round(3)
     array([[1.   , 0.135],
            [0.135, 1.   ]])
@@ -178,7 +178,8 @@ def local_scales(d2: Any, *, least: float = 0.0) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import local_scales, neighbor_graph
+    >>> from heatsketch.diffusion import local_scales
+    >>> from heatsketch.graph import neighbor_graph
     >>> local_scales(neighbor_graph(np.arange(20.0)[:, np.newaxis]))[[0, 10]]
     array([7., 4.])
     """
@@ -276,7 +277,7 @@ def with_self_loops(K: Any) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import with_self_loops
+    >>> from heatsketch.diffusion import with_self_loops
     >>> with_self_loops(np.array([[0.0, 2.0], [2.0, 3.0]]))
     array([[0.2, 2. ],
            [2. , 3. ]])

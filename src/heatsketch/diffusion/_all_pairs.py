@@ -102,7 +102,7 @@ def remembering_points(
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import gaussian_affinity, heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion import gaussian_affinity, heat_operator, symmetric_scaling
     >>> from heatsketch.diffusion._all_pairs import remembering_points
     >>> from heatsketch.graph._neighbors import find_neighbors
     >>> neighbors, d2 = find_neighbors(np.array([[0.0], [1.0]]))

@@ -122,7 +122,7 @@ def sketch_all_times(
     One direction is left here, of eigenvalue 1/3, and 1/3 + 1/9 + ... = 1/2:
 
     >>> import numpy as np
-    >>> from heatsketch import heat_operator, sketch_all_times, symmetric_scaling
+    >>> from heatsketch.diffusion import heat_operator, sketch_all_times, symmetric_scaling
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> A = heat_operator(K, symmetric_scaling(K))
     >>> sketch_all_times(A, np.array([[1.0], [-1.0]]), tolerance=1e-9).round(3)
@@ -180,7 +180,7 @@ def resolvent(
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion import heat_operator, symmetric_scaling
     >>> from heatsketch.diffusion._all_times import resolvent
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> A = heat_operator(K, symmetric_scaling(K))
@@ -241,7 +241,7 @@ def spectrum(A: Any, components: Components | None = None, end: float = 1.0) -> 
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion import heat_operator, symmetric_scaling
     >>> from heatsketch.diffusion._all_times import spectrum
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> low, high = spectrum(heat_operator(K, symmetric_scaling(K)))

@@ -62,7 +62,7 @@ class EpsilonEstimate(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import estimate_epsilon
+    >>> from heatsketch.diffusion import estimate_epsilon
     >>> estimate = estimate_epsilon(np.arange(100.0)[:, np.newaxis], metric="euclidean")
     >>> estimate.epsilon == estimate.epsilons[np.argmax(estimate.dimensions)]  # nothing bends
     np.True_
@@ -106,7 +106,8 @@ def estimate_epsilon(X: Any, *, metric: Any = None) -> EpsilonEstimate:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import estimate_epsilon, neighbor_graph
+    >>> from heatsketch.diffusion import estimate_epsilon
+    >>> from heatsketch.graph import neighbor_graph
     >>> angle = np.linspace(0, 2 * np.pi, 400, endpoint=False)
     >>> circle = np.column_stack([np.cos(angle), np.sin(angle)])
     >>> round(estimate_epsilon(neighbor_graph(circle)).dimension, 1)

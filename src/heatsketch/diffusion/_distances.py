@@ -49,7 +49,7 @@ class DiffusionNeighbors(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import diffusion_neighbors
+    >>> from heatsketch.diffusion import diffusion_neighbors
     >>> Y = np.random.default_rng(0).normal(size=(9, 32)) * np.arange(9.0)[:, np.newaxis]
     >>> diffusion_neighbors(Y, [0], n_neighbors=3).indices
     array([[1, 2, 3]])
@@ -99,9 +99,10 @@ def diffusion_distances(
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import (
-    ...     diffusion_distances, exact_diffusion_distances, gaussian_affinity, gaussian_block,
-    ...     heat_operator, neighbor_graph, sketch, symmetric_scaling)
+    >>> from heatsketch.diffusion import diffusion_distances, exact_diffusion_distances
+    >>> from heatsketch.diffusion import gaussian_affinity, gaussian_block, heat_operator, sketch
+    >>> from heatsketch.diffusion import symmetric_scaling
+    >>> from heatsketch.graph import neighbor_graph
     >>> K = gaussian_affinity(neighbor_graph(np.arange(50.0)[:, np.newaxis]), epsilon=9.0)
     >>> A = heat_operator(K, symmetric_scaling(K))
     >>> Y = sketch(A, gaussian_block(50, 100, seed=0), power=4)
@@ -166,7 +167,7 @@ def diffusion_neighbors(
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import diffusion_neighbors
+    >>> from heatsketch.diffusion import diffusion_neighbors
     >>> Y = np.random.default_rng(0).normal(size=(9, 32)) * np.arange(9.0)[:, np.newaxis]
     >>> (diffusion_neighbors(Y, [0], n_neighbors=2).confidence > 0.5).all()
     np.True_
@@ -263,7 +264,7 @@ def exact_diffusion_distances(
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import exact_diffusion_distances, heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion import exact_diffusion_distances, heat_operator, symmetric_scaling
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> A = heat_operator(K, symmetric_scaling(K))
     >>> exact_diffusion_distances(A, [[0, 1]], power=1).round(6)
@@ -334,7 +335,8 @@ def bilipschitz_constant(Y: Any, distances: Any) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import bilipschitz_constant, neighbor_graph
+    >>> from heatsketch.diffusion import bilipschitz_constant
+    >>> from heatsketch.graph import neighbor_graph
     >>> X = np.random.default_rng(0).normal(size=(50, 3))
     >>> distances = np.sqrt(neighbor_graph(X))
     >>> round(bilipschitz_constant(5 * X, distances), 9)

@@ -80,7 +80,7 @@ class Distortion(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import certified_distortion
+    >>> from heatsketch.diffusion import certified_distortion
     >>> Z = np.random.default_rng(0).normal(size=(40, 3))
     >>> found = certified_distortion(2 * Z, Z)
     >>> round(found.log_distortion, 6), found.n_pairs, found.exact
@@ -117,7 +117,7 @@ class DistortionMap(NamedTuple):
     A plane in three dimensions is flat:
 
     >>> import numpy as np
-    >>> from heatsketch import least_distortion_map
+    >>> from heatsketch.diffusion import least_distortion_map
     >>> Z = np.random.default_rng(0).normal(size=(40, 2)) @ np.array([[1.0, 2, 3], [3, 1, 0]])
     >>> found = least_distortion_map(Z, 2)
     >>> found.components.shape, bool(found.log_distortion < 1e-2)

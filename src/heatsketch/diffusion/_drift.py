@@ -68,7 +68,7 @@ class Drift(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import drift
+    >>> from heatsketch.diffusion import drift
     >>> found = drift(np.eye(3), 2 * np.eye(3))
     >>> found.total, found.relative
     (3.0, 0.4)
@@ -157,7 +157,8 @@ def drift(
 
     >>> import numpy as np
     >>> from sklearn.datasets import load_digits
-    >>> from heatsketch import HeatSketch, drift
+    >>> from heatsketch import HeatSketch
+    >>> from heatsketch.diffusion import drift
     >>> X, _ = load_digits(return_X_y=True)
     >>> before, after = X + np.random.default_rng(0).normal(size=(2, *X.shape))
     >>> after[7], after[100] = X[0], X[1]

@@ -52,7 +52,8 @@ class HeatTrace(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import gaussian_block, heat_operator, heat_trace, symmetric_scaling
+    >>> from heatsketch.diffusion import gaussian_block, heat_operator, heat_trace
+    >>> from heatsketch.diffusion import symmetric_scaling
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> A = heat_operator(K, symmetric_scaling(K))
     >>> _, trace, error, directions = heat_trace(A, gaussian_block(2, 5000, seed=0), largest=2)
@@ -85,7 +86,8 @@ def heat_trace(A: Any, G: Any, *, largest: int) -> HeatTrace:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import gaussian_block, heat_operator, heat_trace, symmetric_scaling
+    >>> from heatsketch.diffusion import gaussian_block, heat_operator, heat_trace
+    >>> from heatsketch.diffusion import symmetric_scaling
     >>> K = np.exp(-np.subtract.outer(np.arange(50), np.arange(50)) ** 2 / 9.0)
     >>> A = heat_operator(K, symmetric_scaling(K))
     >>> trace = heat_trace(A, gaussian_block(50, 64, seed=0), largest=4).trace
@@ -131,7 +133,7 @@ def diffuse_until(
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import gaussian_block, heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion import gaussian_block, heat_operator, symmetric_scaling
     >>> from heatsketch.diffusion._heat_trace import diffuse_until
     >>> K = np.exp(-np.subtract.outer(np.arange(50), np.arange(50)) ** 2 / 9.0)
     >>> A = heat_operator(K, symmetric_scaling(K))
@@ -180,7 +182,7 @@ def trace_of_block(block: Any) -> tuple[float, float, float]:
 
     Examples
     --------
-    >>> from heatsketch import gaussian_block
+    >>> from heatsketch.diffusion import gaussian_block
     >>> from heatsketch.diffusion._heat_trace import trace_of_block
     >>> trace, error, directions = trace_of_block(gaussian_block(50, 64, seed=0))
     >>> bool(abs(trace - 50) < 4 * error), bool(40 < directions < 60)

@@ -66,7 +66,7 @@ class Scaling:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import Scaling
+    >>> from heatsketch.diffusion import Scaling
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> scaling = Scaling(np.ones(2), K @ np.ones(2), n_iter=1, residual=np.nan)
     >>> s, stationary = scaling(K)
@@ -113,7 +113,7 @@ def degree_scaling(K: Any) -> Scaling:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import degree_scaling
+    >>> from heatsketch.diffusion import degree_scaling
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> s, stationary = degree_scaling(K)(K)
     >>> s[:, np.newaxis] * K * s
@@ -142,7 +142,7 @@ def symmetric_scaling(K: Any) -> Scaling:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import symmetric_scaling
+    >>> from heatsketch.diffusion import symmetric_scaling
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> s, stationary = symmetric_scaling(K)(K)
     >>> A = s[:, np.newaxis] * K * s
@@ -185,7 +185,7 @@ def bistochastic_scaling(K: Any, *, tol: float = 1e-12, max_iter: int = 1000) ->
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import bistochastic_scaling
+    >>> from heatsketch.diffusion import bistochastic_scaling
     >>> K = np.array([[1.0, 0.9, 0.1], [0.9, 1.0, 0.5], [0.1, 0.5, 1.0]])
     >>> scaling = bistochastic_scaling(K)
     >>> s, stationary = scaling(K)

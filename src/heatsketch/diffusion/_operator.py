@@ -98,7 +98,7 @@ class HeatOperator:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion import heat_operator, symmetric_scaling
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> A = heat_operator(K, symmetric_scaling(K))
     >>> A @ np.eye(2)
@@ -209,7 +209,7 @@ class HeatOperator:
         Examples
         --------
         >>> import numpy as np
-        >>> from heatsketch import heat_operator, symmetric_scaling
+        >>> from heatsketch.diffusion import heat_operator, symmetric_scaling
         >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
         >>> A = heat_operator(K, symmetric_scaling(K))
         >>> x = np.array([[3.0], [1.0]])
@@ -309,7 +309,7 @@ def heat_operator(K: Any, scaling: Any) -> HeatOperator:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import bistochastic_scaling, heat_operator
+    >>> from heatsketch.diffusion import bistochastic_scaling, heat_operator
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> heat_operator(K, bistochastic_scaling(K)) @ np.ones(2)
     array([1., 1.])
@@ -339,7 +339,7 @@ def heat_rows(K_new: Any, scaling: Any, A: HeatOperator) -> HeatOperator:
     A training point given again has its old row:
 
     >>> import numpy as np
-    >>> from heatsketch import heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion import heat_operator, symmetric_scaling
     >>> from heatsketch.diffusion._operator import heat_rows
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> scaling = symmetric_scaling(K)

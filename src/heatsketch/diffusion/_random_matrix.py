@@ -89,7 +89,7 @@ def gaussian_block(
     --------
     The entries do not depend on how much is asked for:
 
-    >>> from heatsketch import gaussian_block
+    >>> from heatsketch.diffusion import gaussian_block
     >>> wide = gaussian_block(1000, 64, seed=0)
     >>> narrow = gaussian_block([7, 500], 3, seed=0, first_column=10)
     >>> bool((narrow == wide[[7, 500], 10:13]).all())
@@ -126,7 +126,7 @@ def rademacher_block(
 
     Examples
     --------
-    >>> from heatsketch import rademacher_block
+    >>> from heatsketch.diffusion import rademacher_block
     >>> rademacher_block(2, 6, seed=0).astype(int)
     array([[-1, -1,  1, -1,  1,  1],
            [ 1, -1,  1, -1,  1, -1]])
@@ -143,7 +143,7 @@ def gaussians_apart(
 
     Examples
     --------
-    >>> from heatsketch import gaussian_block
+    >>> from heatsketch.diffusion import gaussian_block
     >>> from heatsketch.diffusion._random_matrix import Kind, gaussians_apart
     >>> bool((gaussians_apart(Kind.SAMPLE, 9, 1) == gaussian_block(9, 1, seed=0)).any())
     False

@@ -95,7 +95,7 @@ def diffuse(A: Any, block: Any, *, power: float) -> Any:
     Steps add up:
 
     >>> import numpy as np
-    >>> from heatsketch import heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion import heat_operator, symmetric_scaling
     >>> from heatsketch.diffusion._sketch import diffuse
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> A = heat_operator(K, symmetric_scaling(K))
@@ -132,7 +132,7 @@ def diffuse_path(A: Any, block: Any, *, powers: Iterable[int]) -> list[Any]:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion import heat_operator, symmetric_scaling
     >>> from heatsketch.diffusion._sketch import diffuse_path
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> A = heat_operator(K, symmetric_scaling(K))
@@ -175,9 +175,9 @@ def sketch(A: Any, G: Any, *, power: float) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import (
-    ...     bistochastic_scaling, gaussian_affinity, gaussian_block, heat_operator,
-    ...     neighbor_graph, sketch)
+    >>> from heatsketch.diffusion import bistochastic_scaling, gaussian_affinity, gaussian_block
+    >>> from heatsketch.diffusion import heat_operator, sketch
+    >>> from heatsketch.graph import neighbor_graph
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
     >>> K = gaussian_affinity(neighbor_graph(X), epsilon=2.0)
     >>> A = heat_operator(K, bistochastic_scaling(K))
@@ -213,7 +213,8 @@ def sketch_path(A: Any, G: Any, *, powers: Iterable[int]) -> list[Any]:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import gaussian_block, heat_operator, sketch_path, symmetric_scaling
+    >>> from heatsketch.diffusion import gaussian_block, heat_operator, sketch_path
+    >>> from heatsketch.diffusion import symmetric_scaling
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> A = heat_operator(K, symmetric_scaling(K))
     >>> [Y.shape for Y in sketch_path(A, gaussian_block(2, 5, seed=0), powers=[8, 1, 64])]
@@ -251,7 +252,7 @@ def sketch_heat(A: Any, G: Any, *, time: float) -> Any:
     One direction is left here, of eigenvalue 1/3, and 1.5 (1 - 1/3) = 1:
 
     >>> import numpy as np
-    >>> from heatsketch import heat_operator, sketch_heat, symmetric_scaling
+    >>> from heatsketch.diffusion import heat_operator, sketch_heat, symmetric_scaling
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> A = heat_operator(K, symmetric_scaling(K))
     >>> sketch_heat(A, np.array([[1.0], [-1.0]]), time=1.5).round(6)

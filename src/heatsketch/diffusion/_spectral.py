@@ -99,7 +99,7 @@ def leading_eigenpairs(A: Any, n_pairs: int) -> Eigenpairs:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion import heat_operator, symmetric_scaling
     >>> from heatsketch.diffusion._spectral import leading_eigenpairs
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> leading_eigenpairs(heat_operator(K, symmetric_scaling(K)), 1).values.round(6)
@@ -144,9 +144,9 @@ def diffusion_coordinates(A: Any, n_components: int, *, power: float = 1.0) -> n
     A circle stays a circle:
 
     >>> import numpy as np
-    >>> from heatsketch import (
-    ...     diffusion_coordinates, gaussian_affinity, heat_operator, neighbor_graph,
-    ...     symmetric_scaling)
+    >>> from heatsketch.diffusion import diffusion_coordinates, gaussian_affinity, heat_operator
+    >>> from heatsketch.diffusion import symmetric_scaling
+    >>> from heatsketch.graph import neighbor_graph
     >>> angle = np.linspace(0, 2 * np.pi, 100, endpoint=False)
     >>> X = np.column_stack([np.cos(angle), np.sin(angle)])
     >>> K = gaussian_affinity(neighbor_graph(X), epsilon=0.25)
@@ -223,7 +223,8 @@ def ritz_pairs(A: Any, block: Any, n_pairs: int, *, tolerance: float = 1e-6) -> 
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import gaussian_block, heat_operator, ritz_pairs, sketch, symmetric_scaling
+    >>> from heatsketch.diffusion import gaussian_block, heat_operator, ritz_pairs, sketch
+    >>> from heatsketch.diffusion import symmetric_scaling
     >>> K = np.exp(-np.subtract.outer(np.arange(90), np.arange(90)) ** 2 / 9.0)
     >>> A = heat_operator(K, symmetric_scaling(K))
     >>> Y = sketch(A, gaussian_block(90, 16, seed=0), power=8)

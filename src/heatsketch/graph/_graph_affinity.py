@@ -88,7 +88,8 @@ def graph_affinity(
     Examples
     --------
     >>> import pandas as pd
-    >>> from heatsketch import HeatSketch, graph_affinity
+    >>> from heatsketch import HeatSketch
+    >>> from heatsketch.graph import graph_affinity
     >>> edges = pd.DataFrame({"source": ["anna", "bert"], "target": ["bert", "cleo"]})
     >>> graph = graph_affinity(edges, nodes=["anna", "bert", "cleo", "dora"])
     >>> graph.affinity.toarray()

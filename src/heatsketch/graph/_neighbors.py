@@ -111,7 +111,7 @@ def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euc
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import neighbor_graph
+    >>> from heatsketch.graph import neighbor_graph
     >>> X = np.array([[0.0], [1.0], [3.0]])
     >>> neighbor_graph(X)
     array([[0., 1., 9.],

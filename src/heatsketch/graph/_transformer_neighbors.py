@@ -141,7 +141,7 @@ def neighbors_by_transformer(
     --------
     >>> import numpy as np
     >>> from sklearn.neighbors import KNeighborsTransformer
-    >>> from heatsketch import neighbor_graph
+    >>> from heatsketch.graph import neighbor_graph
     >>> from heatsketch.graph._transformer_neighbors import neighbors_by_transformer
     >>> X = np.random.default_rng(0).normal(size=(1000, 2))
     >>> _, d2 = neighbors_by_transformer(X, KNeighborsTransformer(n_neighbors=9))

@@ -84,7 +84,8 @@ def epsilon(found: EpsilonEstimate | HeatSketch, *, ax: Any = None) -> Any:
 
     Examples
     --------
-    >>> from heatsketch import estimate_epsilon, plot
+    >>> from heatsketch import plot
+    >>> from heatsketch.diffusion import estimate_epsilon
     >>> from sklearn.datasets import load_digits
     >>> plot.epsilon(estimate_epsilon(load_digits().data, metric="euclidean")).get_xlabel()
     'epsilon'
@@ -234,7 +235,7 @@ def drift(found: Drift, *, ax: Any = None) -> Any:
     >>> model = HeatSketch(n_neighbors=15, power=2)
     >>> before = model.fit_transform(X)
     >>> X[7] = X[0]
-    >>> from heatsketch import drift
+    >>> from heatsketch.diffusion import drift
     >>> plot.drift(drift(before, model.fit_transform(X))).get_xlabel()
     'row'
     """
