@@ -30,12 +30,12 @@ lowest: ## the tests with the lowest version of each library that we allow, in b
 
 nightly: ## what takes too long for every change: more examples, flipped bits, kills by the system
 	HEATSKETCH_BIT_FLIPS=10000 HEATSKETCH_CHANGED_FILES=20000 HEATSKETCH_STRACE=1 \
-	python -m pytest --timeout=3600 --hypothesis-profile=nightly tests/test_changed_files.py \
-	tests/test_relations.py tests/test_lifecycle.py tests/test_killed_writers.py tests/test_atomic_file.py
+	python -m pytest --timeout=3600 --hypothesis-profile=nightly tests/persistence/test_changed_files.py \
+	tests/estimators/test_relations.py tests/estimators/test_lifecycle.py tests/test_killed_writers.py tests/test_atomic_file.py
 
 weekly: ## statistics with a seed of this week, and four times as many trials
 	HEATSKETCH_SEED=$$(date +%G%V) HEATSKETCH_COLUMNS=4200000 HEATSKETCH_TRIALS=62252 \
-	python -m pytest --timeout=3600 tests/test_confidence.py
+	python -m pytest --timeout=3600 tests/diffusion/test_confidence.py
 
 repeat: ## the tests of the cluster fifty times, in hours, and write docs/benchmarks
 	python benchmarks/repeats.py
@@ -82,7 +82,7 @@ chaos: ## kill workers and drivers of clusters by the dozen, in hours, and write
 
 grid: ## the bits of one machine, on clusters of 1, 2 and 4 workers in 1 to 16 blocks
 	python benchmarks/cluster_grid.py
-	HEATSKETCH_GRID=1 python -m pytest tests/test_dask_engine.py -k all_times
+	HEATSKETCH_GRID=1 python -m pytest tests/engines/test_dask_engine.py -k all_times
 
 reproduce: ## run the paper's experiments in full, and write docs/reproduction.md
 	heatsketch reproduce --out docs

@@ -20,7 +20,7 @@ from heatsketch import __version__
 from heatsketch.cli._exit_codes import EXIT_CODES
 
 HEATSKETCH = [sys.executable, "-m", "heatsketch"]
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def start(arguments, folder, **options):

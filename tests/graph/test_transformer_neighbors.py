@@ -17,7 +17,7 @@ from heatsketch import DaskEngine, DiffusionMap, HeatSketch, LocalEngine
 from heatsketch.exceptions import HeatSketchError, NotStorableError
 from heatsketch.graph._transformer_neighbors import neighbors_by_transformer
 
-RECIPE = Path(__file__).parent.parent / "examples" / "faiss_neighbors.py"
+RECIPE = Path(__file__).parents[2] / "examples" / "faiss_neighbors.py"
 
 
 class Careless(TransformerMixin, BaseEstimator):

@@ -1,6 +1,6 @@
 """Write the golden file of this format, which later versions must read: run once for each format.
 
-``python tests/make_golden.py``, after FORMAT_VERSION has been raised; old ones are never changed.
+``python tests/persistence/make_golden.py``, after FORMAT_VERSION has been raised. Old ones stay.
 """
 
 import json

@@ -37,7 +37,7 @@ from heatsketch.exceptions import (
 from heatsketch.graph import neighbor_graph
 from heatsketch.graph._neighbors import label_components
 
-sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from usefulness_data import GRAPHS
 
 SCALINGS = {
@@ -258,7 +258,7 @@ def test_pseudotime_is_the_distance_in_the_embedding():
 
 
 def spiral():
-    sys.path.append(str(Path(__file__).parent.parent / "examples"))
+    sys.path.append(str(Path(__file__).parents[2] / "examples"))
     from readme import spiral as points
 
     X = points()
