@@ -15,8 +15,7 @@ from registry import cloud
 from sklearn.exceptions import NotFittedError
 
 import heatsketch
-from heatsketch import Engine, HeatSketch, LocalEngine
-from heatsketch.engines import resolve_engine
+from heatsketch import HeatSketch, LocalEngine
 from heatsketch.testing import check_affinity, check_engine, check_extension, tolerance
 
 ROOT = Path(__file__).parent.parent
@@ -135,14 +134,6 @@ def test_types_reach_those_who_use_the_estimators(tmp_path):
     errors = [line for line in found.stdout.splitlines() if ": error: " in line]
     assert len(errors) == 1, found.stdout + found.stderr
     assert 'Unexpected keyword argument "rows" for "fit"' in errors[0]
-
-
-def test_engines_are_looked_up_in_one_place():
-    engine = LocalEngine()
-    assert resolve_engine(engine) is engine
-    assert isinstance(resolve_engine("local"), Engine)
-    with pytest.raises(ValueError, match=r"engine='abacus' is unknown; use one of \['local'\]"):
-        resolve_engine("abacus")
 
 
 # --- the checkers that we ship must be able to fail -----------------------------------------

@@ -28,7 +28,7 @@ def client():
         yield client
 
 
-def fit(X, engine="local", **options):
+def fit(X, engine=None, **options):
     return HeatSketch(**{**OPTIONS, **options}, engine=engine).fit(X)
 
 

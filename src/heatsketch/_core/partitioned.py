@@ -138,7 +138,7 @@ def refuse_lazy(what: str, block: Any) -> None:
     if is_lazy(block):
         raise HeatSketchError(
             f"G is a {type(block).__name__}, and {what} cannot be found on a cluster; use a model "
-            "with engine='local', or fewer points."
+            "with engine=None, or fewer points."
         )
 
 

@@ -2,7 +2,8 @@
 
 from heatsketch.estimators._load import load, model_info
 from heatsketch.estimators._resources import estimate_memory
-from heatsketch.estimators.heat_sketch import DiffusionMap, HeatSketch
+from heatsketch.estimators.diffusion_map import DiffusionMap
+from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.estimators.near_isometry import NearIsometry
 
 __all__ = ["DiffusionMap", "HeatSketch", "NearIsometry", "estimate_memory", "load", "model_info"]

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import reprlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
@@ -46,7 +47,7 @@ from heatsketch.diffusion._duplicates import SharedRows
 from heatsketch.diffusion._normalization import SCALINGS
 from heatsketch.diffusion._operator import HeatOperator, heat_operator, heat_rows
 from heatsketch.diffusion._random_matrix import Kind, gaussians_apart
-from heatsketch.engines import ENGINES, Engine, LocalEngine, resolve_engine
+from heatsketch.engines import Engine, LocalEngine
 from heatsketch.estimators._callbacks import CallbackSupportMixin, fit_progress
 from heatsketch.estimators._validation import (
     MACHINE_CONSTRAINTS,
@@ -64,10 +65,8 @@ from heatsketch.estimators._validation import (
 )
 from heatsketch.estimators._warnings import (
     warn_about_components,
-    warn_about_decay,
     warn_about_far_points,
     warn_about_lonely_points,
-    warn_about_rounding,
     warn_about_zero_diagonal,
 )
 from heatsketch.exceptions import HeatSketchError, TrainingDataError
@@ -122,63 +121,98 @@ class HeatEmbedding(
         "self_loops": ["boolean"],
         "normalization": [StrOptions({"auto", *SCALINGS})],
         "weighting": [StrOptions({"symmetric", "random_walk"})],
-        "engine": [StrOptions(set(ENGINES)), Engine],
+        "engine": [Engine, None],
         **MACHINE_CONSTRAINTS,
     }
 
     @abstractmethod
-    def _before_last(self, A: HeatOperator) -> np.ndarray:
-        """Return the block that ``A`` is applied to once more."""
+    def _finish(self, last: np.ndarray, A: HeatOperator, labels: Any = None) -> np.ndarray:
+        """Turn ``A @ before_last_`` into rows of the embedding, in place."""
 
-    def _finish(self, last: np.ndarray, A: HeatOperator) -> np.ndarray:
-        """Make an embedding of the last product, in place."""
-        return self._weighted(last, A)
+    # --- the stages of a fit, in order ----------------------------------------------------
 
-    def _place_components(self, A: HeatOperator, embedding: Any) -> None:
-        """Find where connected components belong."""
+    @contextmanager
+    def _fitting(self) -> Iterator[tuple[Self, Engine]]:
+        """Yield the model to fit and the engine at work; take over the fit if it succeeds.
 
-    def _moved_apart(self, embedding: Any, labels: Any) -> Any:
-        """Return an embedding whose connected components are where they belong."""
-        return embedding
-
-    def _check_options(self) -> None:
-        """Raise an error if options exclude each other."""
-
-    @checks_parameters
-    @with_n_jobs
-    def fit(self, X: Any, y: Any = None, *, row_ids: Any = None) -> Self:
-        """Embed the points of ``X``.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Points; or a square matrix of distances (``metric="precomputed"``) or of affinities
-            (``affinity="precomputed"``). A graph of networkx, of igraph, or of
-            :func:`graph_affinity` has affinities and names of its nodes.
-        y : ignored
-        row_ids : array of int of shape (n_samples,), optional
-            What the random numbers of each row depend on, those that choose epsilon included. If
-            left out, it is the name of a graph's node, where that is text or an integer, and
-            otherwise the position of the row. Rows with the same id in two data sets get the same
-            random numbers, which makes the two embeddings comparable.
-
-        Returns
-        -------
-        self
+        The model is a copy with the parameters of this moment. So a fit that fails or is
+        interrupted leaves neither the fit before it nor a mixture of the two.
         """
-        with fit_progress(self):
-            return self._fit(X, row_ids)
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        model = self._with(**self._plain_parameters())
+        if model.neighbors is not None:  # whose own parameters may be set later
+            model = model._with(neighbors=clone(model.neighbors))
+            model._check_transformer()
+        with fit_progress(self), model._engine().working() as engine:
+            yield model, engine
+            engine.finish(model.scaling_.current)
+        found = {name: value for name, value in vars(model).items() if name.endswith("_")}
+        self.__dict__.update(found)
 
-    def _fit(self, X: Any, row_ids: Any) -> Self:
-        self._forget()
-        fitted = self._with(**self._plain_parameters())
-        if fitted.neighbors is not None:  # whose own parameters may be set later
-            fitted = fitted._with(neighbors=clone(fitted.neighbors))
-            fitted._check_transformer()
-        with resolve_engine(self.engine).working() as engine:
-            fitted._fit_by(engine, X, row_ids)
-            engine.finish(fitted.scaling_.current)
-        return self._become(fitted)
+    def _read(self, engine: Engine, X: Any, row_ids: Any) -> tuple[Any, Any]:
+        """Check ``X`` and the ids of its rows; None are the ids of rows read from storage."""
+        X, row_ids = self._named_rows(X, row_ids)
+        X = self._check(engine.read(X), reset=True)
+        if not is_lazy(X):
+            return X, check_row_ids(row_ids, X.shape[0])
+        if row_ids is not None:
+            raise HeatSketchError(
+                f"row_ids={reprlib.repr(row_ids)} is not for an X that is read from storage, whose "
+                "rows are numbered from 0; leave it out, or put the rows in the order of their ids."
+            )
+        return X, None
+
+    def _affinity(self, engine: Engine, X: Any, ids: Any) -> Any:
+        """Return the affinities of all rows, in the order that is best for products."""
+        self.epsilon_: Any = None
+        self.order_: Any = None if ids is None else np.arange(X.shape[0])
+        if self.affinity == "precomputed":
+            if not self.self_loops:
+                warn_about_zero_diagonal(X)
+            return engine.hold(X)
+        # Compared, and not subtracted: a difference of unsigned ids is never negative.
+        falls = ids is not None and bool((ids[1:] < ids[:-1]).any())
+        if falls and self.metric != "precomputed":
+            # Who is near whom must not depend on the order in which the rows came.
+            self.order_ = np.argsort(ids)
+            X, ids = X[self.order_], ids[self.order_]
+        self.neighbors_, d2 = self._find_neighbors(engine, X)
+        found = self.neighbors_.order
+        self.order_ = found if self.order_ is None else self.order_[in_memory(found)]
+        return gaussian_affinity(self._in_units(d2, X, ids), epsilon=self._bandwidth)
+
+    def _check_graph(self, K: Any, X: Any) -> None:
+        """Find connected components, and warn of what makes an embedding useless."""
+        warn_about_lonely_points(K, self._named_epsilon)
+        self.n_connected_components_, labels = label_components(K)
+        if self.n_connected_components_ > 1:
+            warn_about_components(self.n_connected_components_, edges=self._edges(X))
+            self.component_labels_ = labels
+
+    def _operator(self, engine: Engine, K: Any, ids: Any) -> HeatOperator:
+        """Return the heat operator of affinities."""
+        self.row_ids_ = self.order_ if ids is None else engine.hold_vector(ids[self.order_], K)
+        scaling = SCALINGS[self._normalization](K)
+        if scaling.previous is not None:
+            scaling = replace(scaling, previous=engine.keep(scaling.previous))
+        self.scaling_ = scaling
+        A = heat_operator(K, scaling)
+        self.stationary_length_ = A.stationary.dtype.type(np.sqrt(A.squared_length))
+        return A
+
+    def _remembering_points(self, A: HeatOperator) -> HeatOperator:
+        """Return the operator as a model keeps it: one of all pairs can be made again."""
+        # Of another engine we do not know how it came to its distances.
+        if self.affinity == "precomputed" or type(self._engine()) is not LocalEngine:
+            return A
+        scales = self.epsilon_ if self.epsilon == "local" else None
+        return remembering_points(A, self.neighbors_, scales=scales, bandwidth=self._bandwidth)
+
+    # --- what the stages need -------------------------------------------------------------
+
+    def _engine(self) -> Engine:
+        return LocalEngine() if self.engine is None else self.engine
 
     def _as_fitted(self) -> Self:
         """Return the model with the parameters of its fit, whatever has been set since."""
@@ -192,41 +226,6 @@ class HeatEmbedding(
         other.parameters_ = getattr(self, "parameters_", {}) | parameters
         other.__dict__.update(other.parameters_)
         return other
-
-    def _become(self, fitted: Self) -> Self:
-        """Take over a fit as a whole, so that one that is interrupted leaves no mixture."""
-        found = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
-        self.__dict__.update(found)
-        return self
-
-    def _fit_by(self, engine: Engine, X: Any, row_ids: Any) -> None:
-        self._check_options()
-        X, row_ids = self._named_rows(X, row_ids)
-        X = self._check(engine.read(X), reset=True)
-        rows = None if is_lazy(X) else check_row_ids(row_ids, X.shape[0])
-        if rows is None and row_ids is not None:
-            raise HeatSketchError(
-                f"row_ids={reprlib.repr(row_ids)} is not for an X that is read from storage, whose "
-                "rows are numbered from 0; leave it out, or put the rows in the order of their ids."
-            )
-        edges = self._edges(X)
-        K = self._training_affinity(engine, X, rows)
-        del X  # the neighbours have it, in their order
-        self.row_ids_ = self.order_ if rows is None else engine.hold_vector(rows[self.order_], K)
-        warn_about_lonely_points(K, self._named_epsilon)
-        self.n_connected_components_, labels = label_components(K)
-        if self.n_connected_components_ > 1:
-            warn_about_components(self.n_connected_components_, edges=edges)
-            self.component_labels_ = labels
-        scaling = SCALINGS[self._normalization](K)
-        if scaling.previous is not None:
-            scaling = replace(scaling, previous=engine.keep(scaling.previous))
-        self.scaling_ = scaling
-        A = heat_operator(K, self.scaling_)
-        del K  # which a heat operator may have no use for
-        self.stationary_length_ = A.stationary.dtype.type(np.sqrt(A.squared_length))
-        self._embed(A, engine)
-        self.heat_operator_ = self._remembering_points(A)
 
     def _named_rows(self, X: Any, row_ids: Any) -> tuple[Any, Any]:
         """Return the affinities of a graph, and row ids that depend on names of nodes."""
@@ -244,25 +243,6 @@ class HeatEmbedding(
             row_ids = row_numbers(self.row_names_)
         return affinity, row_ids
 
-    def _remembering_points(self, A: HeatOperator) -> HeatOperator:
-        # Of another engine we do not know how it came to its distances.
-        if self.affinity == "precomputed" or type(resolve_engine(self.engine)) is not LocalEngine:
-            return A
-        scales = self.epsilon_ if self.epsilon == "local" else None
-        return remembering_points(A, self.neighbors_, scales=scales, bandwidth=self._bandwidth)
-
-    def _embed(self, A: HeatOperator, engine: Engine) -> None:
-        self.before_last_ = engine.keep(self._before_last(A))
-        last = A @ self.before_last_
-        power: Any = getattr(self, "power_", self.power)
-        warn_about_decay(A, self.before_last_, last, power=power, epsilon=self._named_epsilon)
-        embedding = self._finish(last, A)
-        if getattr(self, "stationary", "drop") == "keep":
-            warn_about_rounding(embedding, power=power)
-        self._place_components(A, embedding)
-        embedding = self._moved_apart(embedding, getattr(self, "component_labels_", None))
-        self.embedding_ = engine.keep(engine.in_given_order(embedding, self.order_))
-
     def _weighted(self, block: np.ndarray, A: HeatOperator) -> np.ndarray:
         """Weigh rows as the distance asked for does, in place."""
         if self.weighting == "random_walk":
@@ -271,7 +251,7 @@ class HeatEmbedding(
 
     def _in_given_order(self, block: Any) -> Any:
         """Return the rows of a block, which are in the order of ``A``, in the order of ``X``."""
-        return resolve_engine(self.engine).in_given_order(block, self.order_)
+        return self._engine().in_given_order(block, self.order_)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
         """Embed the points of ``X`` and return the embedding.
@@ -340,7 +320,7 @@ class HeatEmbedding(
         A = heat_rows(self._over_copies(K), trained.scaling, trained.operator)
         # A new point belongs to the component of the training point that is most like it.
         labels = None if trained.labels is None else trained.labels[strongest_columns(K)]
-        return self._moved_apart(self._finish(A @ trained.before_last, A), labels)
+        return self._finish(A @ trained.before_last, A, labels)
 
     def _trained(self, rows: Any) -> tuple[Any, _Trained]:
         """Return what new rows are multiplied with, all of it in memory."""
@@ -373,11 +353,6 @@ class HeatEmbedding(
         """Return affinities to distinct training points as affinities to all of them."""
         starts = self._starts_of_copies
         return K if starts is None else SharedRows(K, starts, is_square=False)
-
-    def _forget(self) -> None:
-        """Drop an earlier fit, which one that fails should not leave behind."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
 
     # --- from X to an affinity ------------------------------------------------------------
 
@@ -422,32 +397,13 @@ class HeatEmbedding(
                 "distances already; pass points and the metric of the transformer, or leave "
                 "neighbors out."
             )
-        for name, idle in (("n_neighbors", N_NEIGHBORS), ("engine", LocalEngine())):
+        for name, idle in (("n_neighbors", N_NEIGHBORS), ("engine", None)):
             value = getattr(self, name)
-            if value not in (idle, "local"):
+            if value != idle:
                 raise HeatSketchError(
                     f"{name}={value!r} has no use with neighbors={self.neighbors!r}, which "
                     f"searches in its own way; leave {name} out, and set the transformer's."
                 )
-
-    def _training_affinity(self, engine: Engine, X: Any, rows: Any) -> Any:
-        self.epsilon_: Any = None
-        self.order_: Any = None if rows is None else np.arange(X.shape[0])
-        if self.affinity == "precomputed":
-            if not self.self_loops:
-                warn_about_zero_diagonal(X)
-            return engine.hold(X)
-        # Compared, and not subtracted: a difference of unsigned ids is never negative.
-        falls = rows is not None and bool((rows[1:] < rows[:-1]).any())
-        if falls and self.metric != "precomputed":
-            # Who is near whom must not depend on the order in which the rows came.
-            self.order_ = np.argsort(rows)
-            X, rows = X[self.order_], rows[self.order_]
-        self.neighbors_, d2 = self._find_neighbors(engine, X)
-        found = self.neighbors_.order
-        self.order_ = found if self.order_ is None else self.order_[in_memory(found)]
-        d2 = self._in_units(d2, X, rows)
-        return gaussian_affinity(d2, epsilon=self._bandwidth)
 
     def _find_neighbors(self, engine: Engine, X: Any) -> tuple[Any, Any]:
         if self.neighbors is not None:

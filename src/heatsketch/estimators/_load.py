@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from heatsketch.estimators.heat_sketch import DiffusionMap, HeatSketch
+from heatsketch.estimators.diffusion_map import DiffusionMap
+from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.estimators.near_isometry import NearIsometry
 from heatsketch.persistence._container import read_header
 from heatsketch.persistence._save_load import refused_by, restored, typed

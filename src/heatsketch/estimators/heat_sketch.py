@@ -1,4 +1,4 @@
-"""The estimators: what is made from the heat operator of some points."""
+"""HeatSketch: the estimator of the paper, and of the sum over all diffusion times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from heatsketch._core.parallel import with_n_jobs
-from heatsketch._core.partitioned import in_memory, is_lazy, over_rows
+from heatsketch._core.partitioned import in_memory, over_rows
 from heatsketch.diffusion._all_times import (
     Components,
     add_offsets,
@@ -33,17 +33,17 @@ from heatsketch.diffusion._sketch import diffuse, diffuse_path
 from heatsketch.diffusion._spectral import (
     DiffusionCoordinates,
     eigenvalue_powers,
-    leading_eigenpairs,
     ritz_pairs,
 )
-from heatsketch.engines import resolve_engine
-from heatsketch.estimators._base import HeatEmbedding
+from heatsketch.engines import Engine
+from heatsketch.estimators._base import HeatEmbedding, checks_parameters
 from heatsketch.estimators._validation import check_whole, seed_of
+from heatsketch.estimators._warnings import warn_about_decay, warn_about_rounding
 from heatsketch.exceptions import DtypeError, HeatSketchError, SpectrumError
 
-__all__ = ["DiffusionMap", "HeatSketch"]
+__all__ = ["HeatSketch"]
 
-BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
+RANDOM_MATRICES = {"gaussian": gaussian_block, "rademacher": rademacher_block}
 
 # The sum over all times starts at the first power at which the heat kernel extends in no more than
 # so many directions for each component of the sketch, and the sum in directions whose number falls
@@ -119,8 +119,8 @@ class HeatSketch(HeatEmbedding):
     random_state : int, RandomState instance or None, default=0
         Seed of ``G``. A fixed one, so that two fits are comparable unless you ask for more; None
         draws a seed from the operating system. NumPy's global state is never touched.
-    engine : "local" or Engine, default="local"
-        Where distances are computed.
+    engine : Engine or None, default=None
+        Where distances are computed and kept; None is this machine.
     n_jobs : int or None, default=None
         Threads to work in, which change no bit: -1 for all cores, -2 for all but one. None is
         what ``joblib.parallel_config`` says, or else -1. Cores count if this process may use
@@ -202,7 +202,7 @@ class HeatSketch(HeatEmbedding):
         **HeatEmbedding._parameter_constraints,
         "power": [Interval(Real, 1, None, closed="left"), StrOptions({"all"})],
         "stationary": [StrOptions({"drop", "keep"})],
-        "random_matrix": [StrOptions(set(BLOCKS))],
+        "random_matrix": [StrOptions(set(RANDOM_MATRICES))],
         "random_state": ["random_state"],
     }
 
@@ -222,7 +222,7 @@ class HeatSketch(HeatEmbedding):
         stationary="drop",
         random_matrix="gaussian",
         random_state=0,
-        engine="local",
+        engine=None,
         n_jobs=None,
         verbose=None,
     ):
@@ -242,6 +242,40 @@ class HeatSketch(HeatEmbedding):
         self.engine = engine
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    @checks_parameters
+    @with_n_jobs
+    def fit(self, X: Any, y: Any = None, *, row_ids: Any = None) -> Self:
+        """Embed the points of ``X``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Points; or a square matrix of distances (``metric="precomputed"``) or of affinities
+            (``affinity="precomputed"``). A graph of networkx, of igraph, or of
+            :func:`graph_affinity` has affinities and names of its nodes.
+        y : ignored
+        row_ids : array of int of shape (n_samples,), optional
+            What the random numbers of each row depend on, those that choose epsilon included. If
+            left out, it is the name of a graph's node, where that is text or an integer, and
+            otherwise the position of the row. Rows with the same id in two data sets get the same
+            random numbers, which makes the two embeddings comparable.
+
+        Returns
+        -------
+        self
+        """
+        with self._fitting() as (model, engine):
+            model._check_options()
+            X, ids = model._read(engine, X, row_ids)
+            K = model._affinity(engine, X, ids)
+            model._check_graph(K, X)
+            del X  # the neighbours have it, in their order
+            A = model._operator(engine, K, ids)
+            del K  # which a heat operator may have no use for
+            model._embed(engine, A)
+            model.heat_operator_ = model._remembering_points(A)
+        return self
 
     @with_n_jobs
     def grow(self, n_components: int) -> Self:
@@ -295,8 +329,8 @@ class HeatSketch(HeatEmbedding):
         A = other._training_operator(task)
         if "power" in parameters:
             del other.power_
-        with resolve_engine(self.engine).working() as engine:
-            other._embed(A, engine)
+        with other._engine().working() as engine:
+            other._embed(engine, A)
         return other
 
     def _from_power(self, first: float) -> Self:
@@ -474,11 +508,28 @@ class HeatSketch(HeatEmbedding):
                 "as power=8."
             )
 
-    def _before_last(self, A: HeatOperator) -> np.ndarray:
+    def _embed(self, engine: Engine, A: HeatOperator) -> None:
+        """Sketch the heat kernel: ``Y = f(A) G / sqrt(k)``."""
         if not hasattr(self, "seed_"):  # which a sketch that grows has, and its power
             self.seed_ = seed_of(self.random_state)
-        G = self._block(A, self.n_components)
+        G = self._random_matrix(A, self.n_components)
         self.stationary_coefficients_ = in_memory(A.stationary_coefficients(G))
+        self.before_last_ = engine.keep(self._before_last(A, G))
+        del G
+        last = A @ self.before_last_
+        warn_about_decay(A, self.before_last_, last, power=self.power_, epsilon=self._named_epsilon)
+        embedding = self._finish(last, A)
+        if self.stationary == "keep":
+            warn_about_rounding(embedding, power=self.power_)
+        components = self._components(A)
+        if self.power == "all" and components is not None:
+            G = self._random_matrix(A, self.n_components)
+            self.component_offsets_ = components.offsets(G, embedding)
+            embedding = add_offsets(embedding, self.component_labels_, self.component_offsets_)
+        self.embedding_ = engine.keep(engine.in_given_order(embedding, self.order_))
+
+    def _before_last(self, A: HeatOperator, G: np.ndarray) -> np.ndarray:
+        """Return ``f(A) A**-1 G`` without the stationary direction."""
         if self.power == "all":
             return self._before_all_times(A, G)
         self.power_ = int(self.power) if isinstance(self.power, Integral) else float(self.power)
@@ -510,7 +561,7 @@ class HeatSketch(HeatEmbedding):
         components = self._components(A)
         if self.n_components < FEWEST_COLUMNS and not hasattr(self, "power_"):
             # A few components do not tell how many directions there are; more have these first.
-            self._sum_over_times(A, self._block(A, FEWEST_COLUMNS), components)
+            self._sum_over_times(A, self._random_matrix(A, FEWEST_COLUMNS), components)
         return self._sum_over_times(A, G, components)
 
     def _sum_over_times(self, A: HeatOperator, G: Any, components: Components | None) -> Any:
@@ -544,125 +595,24 @@ class HeatSketch(HeatEmbedding):
         """The first power at which the sketch resolves the heat kernel."""
         return int(self.heat_trace_.powers[-1])
 
-    def _place_components(self, A: HeatOperator, embedding: Any) -> None:
-        components = self._components(A)
-        if self.power == "all" and components is not None:
-            G = self._block(A, self.n_components)
-            self.component_offsets_ = components.offsets(G, embedding)
-
-    def _moved_apart(self, embedding: Any, labels: Any) -> Any:
-        if not hasattr(self, "component_offsets_"):
-            return embedding
-        return add_offsets(embedding, labels, self.component_offsets_)
-
-    def _finish(self, last: np.ndarray, A: HeatOperator) -> np.ndarray:
+    def _finish(self, last: np.ndarray, A: HeatOperator, labels: Any = None) -> np.ndarray:
         if self.stationary == "keep":
             last += A.stationary_part(self.stationary_coefficients_)
         last /= np.sqrt(last.dtype.type(last.shape[1]))
-        return super()._finish(last, A)
+        rows = self._weighted(last, A)
+        if labels is None or not hasattr(self, "component_offsets_"):
+            return rows
+        return add_offsets(rows, labels, self.component_offsets_)
 
-    def _block(self, A: HeatOperator, k: int) -> np.ndarray:
+    def _random_matrix(self, A: HeatOperator, k: int) -> np.ndarray:
         options: dict[str, Any] = {"n_columns": k, "seed": self.seed_, "dtype": A.dtype}
-        return over_rows(partial(BLOCKS[self.random_matrix], **options), self.row_ids_, k)
+        return over_rows(partial(RANDOM_MATRICES[self.random_matrix], **options), self.row_ids_, k)
 
     def _operator_and_block(self, task: str) -> tuple[HeatOperator, np.ndarray]:
         A = self._training_operator(task)
-        return A, self._block(A, self.n_components)
+        return A, self._random_matrix(A, self.n_components)
 
 
 def _is_settled(directions: list[float]) -> bool:
     """Return True if one more step left nearly as many directions."""
     return len(directions) > 1 and directions[-1] >= (1 - FALL) * directions[-2]
-
-
-class DiffusionMap(HeatEmbedding):
-    r"""Embed points by the leading eigenvectors of the heat operator.
-
-    .. math:: y_j = (\lambda_1^t (v_1)_j, \ldots, \lambda_k^t (v_k)_j)
-
-    Coifman and Lafon's diffusion map (Algorithm 3 of the paper), with the same kernels,
-    normalizations and extension to new points as :class:`HeatSketch`. The best choice in few
-    dimensions, for pictures above all; blind to whatever its ``k`` eigenvectors leave out.
-
-    Parameters
-    ----------
-    n_components : int, default=2
-        Number ``k`` of eigenvectors, the stationary one not counted.
-    power : float, default=1.0
-        Diffusion time ``t``.
-    epsilon, n_neighbors, neighbors, metric, affinity :
-        As for :class:`HeatSketch`.
-    self_loops, normalization, weighting, engine :
-        As for :class:`HeatSketch`.
-    n_jobs, verbose :
-        As for :class:`HeatSketch`.
-
-    Attributes
-    ----------
-    embedding_ : array of shape (n_samples, n_components)
-        The embedding of the training points.
-    eigenvalues_ : array of shape (n_components,)
-        From the largest down.
-    before_last_ : array of shape (n_samples, n_components)
-        Eigenvectors times eigenvalues to the power ``t - 1``: what :meth:`transform` multiplies.
-    epsilon_, epsilon_estimate_, heat_operator_, scaling_ :
-        As for :class:`HeatSketch`.
-    n_connected_components_, component_labels_ :
-        As for :class:`HeatSketch`.
-    neighbors_, order_, row_names_, stationary_length_, n_features_in_, feature_names_in_ :
-        As for :class:`HeatSketch`.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_swiss_roll
-    >>> from heatsketch import DiffusionMap
-    >>> X, position = make_swiss_roll(600, random_state=0)
-    >>> DiffusionMap(2, n_neighbors=12, power=4).fit_transform(X).shape
-    (600, 2)
-    """
-
-    _parameter_constraints: ClassVar[dict] = {
-        **HeatEmbedding._parameter_constraints,
-        "power": [Interval(Real, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        n_components=2,
-        *,
-        power=1.0,
-        epsilon="local",
-        n_neighbors=15,
-        neighbors=None,
-        metric="euclidean",
-        affinity="gaussian",
-        self_loops=True,
-        normalization="auto",
-        weighting="symmetric",
-        engine="local",
-        n_jobs=None,
-        verbose=None,
-    ):
-        self.n_components = n_components
-        self.power = power
-        self.epsilon = epsilon
-        self.n_neighbors = n_neighbors
-        self.neighbors = neighbors
-        self.metric = metric
-        self.affinity = affinity
-        self.self_loops = self_loops
-        self.normalization = normalization
-        self.weighting = weighting
-        self.engine = engine
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def _before_last(self, A: HeatOperator) -> np.ndarray:
-        if is_lazy(A.stationary):
-            raise HeatSketchError(
-                f"engine={self.engine!r} keeps no eigenvectors; use HeatSketch, or engine='local'."
-            )
-        self.eigenvalues_, vectors = leading_eigenpairs(A, self.n_components)
-        eigenvalue_powers(self.eigenvalues_, self.power)  # a refusal names the power as given
-        # One power is left for the last product, since A v = lambda v.
-        return vectors * eigenvalue_powers(self.eigenvalues_, self.power - 1)

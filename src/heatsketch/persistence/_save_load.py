@@ -9,7 +9,6 @@ import reprlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, fields
 from importlib.metadata import version
 from typing import Any
 
@@ -25,10 +24,8 @@ from heatsketch.diffusion._heat_trace import HeatTrace
 from heatsketch.diffusion._normalization import Scaling
 from heatsketch.diffusion._operator import HeatOperator, Scaled
 from heatsketch.diffusion._random_matrix import STREAM_VERSION
-from heatsketch.engines import LocalEngine
 from heatsketch.exceptions import (
     FileFormatError,
-    HeatSketchError,
     NotStorableError,
     TrainingDataError,
 )
@@ -264,7 +261,8 @@ TRAINING_DATA = (
     "component_labels_",
     "row_names_",
 )
-OF_MACHINE = ("n_jobs", "verbose")  # parameters that a file does not hold
+# Parameters that say where and how to work, and not what comes out: a file does not hold them.
+OF_MACHINE = ("engine", "n_jobs", "verbose")
 LARGEST_POWER = 2**53  # beyond it floats are not whole, and growing would never end
 # Attributes that only some fits have; neighbors_ is what precomputed affinities have not.
 OPTIONAL = {
@@ -343,14 +341,13 @@ class SaveMixin:
     def _plain_parameters(self) -> dict[str, Any]:
         """Return what a model goes by once it is fitted, whatever is set then: its parameters.
 
-        Not the engine, which says where to work and not what comes out, and may be gone some day.
-        Nor threads and progress. A metric has the one name that we have for it.
+        Not those of :data:`OF_MACHINE`. A metric has the one name that we have for it.
         """
         given = self.get_params(deep=False)
         plain = {
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in given.items()
-            if name not in {"engine", *OF_MACHINE}
+            if name not in OF_MACHINE
         }
         return plain | {"metric": metric_of(plain["metric"])} if "metric" in plain else plain
 
@@ -385,8 +382,6 @@ def _plain(name: str, value: Any) -> Any:
         value = value.item()
     if value is None or type(value) in (bool, int, float, str):
         return value
-    if type(value) is LocalEngine:
-        return {"LocalEngine": {key: _plain(key, part) for key, part in asdict(value).items()}}
     if name == "neighbors":
         raise NotStorableError(
             f"{name}={value!r} is not ours, and a model file holds no code; fit with "
@@ -394,7 +389,7 @@ def _plain(name: str, value: Any) -> Any:
         )
     raise NotStorableError(
         f"{name}={value!r} is code or state of your own, which only pickle could keep; use a "
-        "name, a number or a LocalEngine for it, or pickle, if all who load it trust you."
+        "name or a number for it, or pickle, if all who load it trust you."
     )
 
 
@@ -448,15 +443,13 @@ def typed(about: Mapping[str, Any], name: str, kind: type) -> Any:
 
 def _parameters(about: Mapping[str, Any], kind: Any) -> dict[str, Any]:
     given = typed(about, "parameters", dict)
+    given = {name: value for name, value in given.items() if name != "engine"}  # of older files
     known = set(kind._get_param_names()) - set(OF_MACHINE)
     # A later version may have parameters that it knows we do not need.
     if about["format_version"] <= FORMAT_VERSION and not given.keys() <= known:
         raise Refused(f"its parameters are {sorted(given)}")
     parameters = {name: value for name, value in given.items() if name in known}
-    parameters |= _of_version_one(parameters, about)
-    if isinstance(parameters.get("engine"), dict):
-        parameters["engine"] = _engine(parameters["engine"])
-    return parameters
+    return parameters | _of_version_one(parameters, about)
 
 
 def _of_version_one(given: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
@@ -468,19 +461,6 @@ def _of_version_one(given: Mapping[str, Any], about: Mapping[str, Any]) -> dict[
     if given.get("n_neighbors") == "auto":
         chosen["n_neighbors"] = values.get("neighbors_.n_neighbors")
     return chosen
-
-
-def _engine(given: dict[str, Any]) -> LocalEngine:
-    options = given.get("LocalEngine")
-    names = {f.name for f in fields(LocalEngine)}
-    if len(given) != 1 or not isinstance(options, dict) or not options.keys() <= names:
-        raise Refused(f"its engine is {given!r}")
-    if not all(type(value) in (int, float, type(None)) for value in options.values()):
-        raise Refused(f"its engine is {given!r}")
-    try:
-        return LocalEngine(**options)
-    except HeatSketchError as error:
-        raise Refused(str(error)) from error
 
 
 def _validate(model: Any) -> None:

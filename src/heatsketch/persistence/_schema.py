@@ -138,7 +138,7 @@ class Array:
         if not isinstance(value, np.ndarray):
             raise NotStorableError(
                 f"{name} is a {type(value).__name__} and no array in memory; use pickle, or an "
-                'engine that keeps it in memory (engine="local").'
+                "engine that keeps it in memory (engine=None)."
             )
         kept.put_array(name, value)
 
@@ -348,7 +348,7 @@ class Choice:
                 return
         raise NotStorableError(
             f"{name} is a {type(value).__name__}, which model files do not hold; use pickle, or "
-            'engine="local" and arrays in memory.'
+            "engine=None and arrays in memory."
         )
 
     def get(self, kept: Kept, name: str) -> Any:

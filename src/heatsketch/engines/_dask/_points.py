@@ -100,7 +100,7 @@ def points_in_files(cluster: Cluster, X: Any) -> da.Array:
     if sparse.issparse(X):
         raise HeatSketchError(
             f"X of shape {X.shape} is sparse, and a cluster takes dense points only; "
-            "pass X.toarray(), or use engine='local'."
+            "pass X.toarray(), or use engine=None."
         )
     name = cluster.storage.name("points", X.shape, X.dtype.str, X)
     rows = _rows(X.shape[1], X.dtype)

@@ -62,7 +62,7 @@ class Session(Engine):
             raise HeatSketchError(
                 f"n_neighbors={n_neighbors} and metric={metric!r}: a cluster keeps near neighbours "
                 "in euclidean or cosine distance; use n_neighbors=15, for instance, and one of "
-                "these metrics, or engine='local'."
+                "these metrics, or engine=None."
             )
         return self._neighbors(points_in_files(self.cluster, X), metric, n_neighbors, n_columns)
 
@@ -106,7 +106,7 @@ class Session(Engine):
         if not sparse.issparse(matrix):
             raise HeatSketchError(
                 f"X of shape {matrix.shape} is a dense matrix over pairs of points, which a "
-                "cluster does not hold; pass a sparse one, or use engine='local'."
+                "cluster does not hold; pass a sparse one, or use engine=None."
             )
         return matrix_in_blocks(self.cluster, matrix, self.rows(matrix.shape[0]))
 
