@@ -15,8 +15,8 @@ from heatsketch.diffusion import gaussian_affinity, local_scales
 from heatsketch.diffusion._affinity import (
     LOCAL_NEIGHBOR,
     gaussian_affinity_rows,
+    isolated_fraction,
     locally_scaled,
-    lonely_fraction,
     nearest_squares,
 )
 from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, MissingValueError
@@ -65,11 +65,13 @@ def test_a_row_without_neighbors_has_no_nearest():
     np.testing.assert_array_equal(nearest_squares(d2), [1, 0, 9])
 
 
-def test_lonely_points_are_counted():
+def test_isolated_points_are_counted():
     X = np.vstack([np.zeros((6, 1)), 100 * np.arange(1, 5)[:, np.newaxis]])
-    assert lonely_fraction(gaussian_affinity(neighbor_graph(X), epsilon=1.0)) == 0.4
+    K = gaussian_affinity(neighbor_graph(X), epsilon=1.0)
+    assert isolated_fraction(K, K.sum(axis=1)) == 0.4
     edge = np.array([[1.0, 0.0, 2e-6], [0.0, 1.0, 5e-7], [2e-6, 5e-7, 1.0]])
-    assert lonely_fraction(edge) == pytest.approx(1 / 3)  # a millionth is where it ends
+    # A millionth is the limit.
+    assert isolated_fraction(edge, edge.sum(axis=1)) == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

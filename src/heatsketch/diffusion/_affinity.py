@@ -26,8 +26,8 @@ from scipy import sparse
 
 from heatsketch._core.checks import check_rows, plain_distances
 from heatsketch._core.parallel import in_threads
-from heatsketch._core.partitioned import RowBlocks, is_lazy, ones_for
-from heatsketch._core.row_chunks import by_chunks, multiply_vector, scaled_values
+from heatsketch._core.partitioned import RowBlocks, is_lazy
+from heatsketch._core.row_chunks import by_chunks, scaled_values
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.graph._pairwise import DistanceTiles
 
@@ -38,9 +38,9 @@ TILE_ENTRIES = 2_000_000  # of all distances, looked at by each thread at a time
 __all__ = [
     "gaussian_affinity",
     "gaussian_affinity_rows",
+    "isolated_fraction",
     "local_scales",
     "locally_scaled",
-    "lonely_fraction",
     "nearest_squares",
     "strongest_columns",
     "with_self_loops",
@@ -306,12 +306,14 @@ def strongest_columns(K: Any) -> np.ndarray:
     return np.asarray(K.argmax(axis=1)).ravel()
 
 
-def lonely_fraction(K: Any, *, linked_only: bool = False) -> float:
+def isolated_fraction(K: Any, sums: Any, *, linked_only: bool = False) -> float:
     """Fraction of points whose affinity is to themselves alone, but for a millionth.
 
     Parameters
     ----------
     K : array, sparse matrix or RowBlocks of shape (n, n)
+    sums : vector of shape (n,)
+        ``K 1``.
     linked_only : bool, default=False
         Whether points without any link are left out: an isolated node of a graph is a connected
         component of its own. Where all are isolated, none is left out.
@@ -319,17 +321,17 @@ def lonely_fraction(K: Any, *, linked_only: bool = False) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch.diffusion._affinity import lonely_fraction
-    >>> lonely_fraction(np.array([[1.0, 1e-9, 1e-9], [1e-9, 1.0, 0.5], [1e-9, 0.5, 1.0]]))
+    >>> from heatsketch.diffusion._affinity import isolated_fraction
+    >>> K = np.array([[1.0, 1e-9, 1e-9], [1e-9, 1.0, 0.5], [1e-9, 0.5, 1.0]])
+    >>> isolated_fraction(K, K @ np.ones(3))
     0.3333333333333333
     """
-    sums = multiply_vector(K, ones_for(K))
     diagonal = K.map_rows(_diagonal) if isinstance(K, RowBlocks) else K.diagonal()
     links = 1 - diagonal / sums
-    lonely = links < 1e-6
+    isolated = links < 1e-6
     if linked_only and (links > 0).any():
-        lonely = lonely[links > 0]
-    return float(np.mean(lonely))
+        isolated = isolated[links > 0]
+    return float(np.mean(isolated))
 
 
 def _diagonal(block: sparse.csr_array) -> np.ndarray:

@@ -34,6 +34,7 @@ __all__ = [
     "Scaling",
     "bistochastic_scaling",
     "degree_scaling",
+    "row_sums",
     "symmetric_scaling",
 ]
 
@@ -86,16 +87,22 @@ class Scaling:
         previous = None if self.previous is None else np.asarray(self.previous[places])
         return replace(self, previous=previous, current=np.asarray(self.current[places]))
 
-    def __call__(self, K: Any) -> RowWeights:
-        """Return the weights ``s`` and the stationary direction of the rows of ``K``."""
+    def __call__(self, K: Any, *, is_training: bool = False) -> RowWeights:
+        """Return the weights ``s`` and the stationary direction of the rows of ``K``.
+
+        If these are the rows that the scaling was found for, ``K (1 / previous)`` is ``current``.
+        """
         check_places(K, "K")
         later = multiply_vector(K, 1 / self.current)
-        earlier = 1 + 0 * later if self.previous is None else multiply_vector(K, 1 / self.previous)
+        if self.previous is None:
+            earlier = 1 + 0 * later
+        else:
+            earlier = self.current if is_training else multiply_vector(K, 1 / self.previous)
         # Two roots instead of the root of a product, which may overflow.
         return RowWeights(1 / (np.sqrt(earlier) * np.sqrt(later)), np.sqrt(later / earlier))
 
 
-def degree_scaling(K: Any) -> Scaling:
+def degree_scaling(K: Any, *, sums: Any = None) -> Scaling:
     r"""Random walk on a graph: divide by the degrees :math:`q = K 1`.
 
     The heat operator is :math:`A = \mathrm{diag}(q^{-1/2}) \, K \, \mathrm{diag}(q^{-1/2})`. The
@@ -105,6 +112,8 @@ def degree_scaling(K: Any) -> Scaling:
     ----------
     K : anything of shape (n, n) that answers ``K @ vector``
         Symmetric, nonnegative.
+    sums : vector of shape (n,), optional
+        ``K 1``, if it is known.
 
     Returns
     -------
@@ -120,11 +129,11 @@ def degree_scaling(K: Any) -> Scaling:
     array([[0.66666667, 0.33333333],
            [0.33333333, 0.66666667]])
     """
-    ones, _ = _row_sums(K)
-    return Scaling(None, ones, n_iter=1, residual=np.nan)
+    _checked_sums(K, sums)
+    return Scaling(None, ones_for(K), n_iter=1, residual=np.nan)
 
 
-def symmetric_scaling(K: Any) -> Scaling:
+def symmetric_scaling(K: Any, *, sums: Any = None) -> Scaling:
     r"""Algorithm 1: divide by the density on both sides, then normalize symmetrically.
 
     With row sums :math:`q = K 1` and :math:`v = q^{-1} K q^{-1} 1`, the heat operator is
@@ -134,6 +143,8 @@ def symmetric_scaling(K: Any) -> Scaling:
     ----------
     K : anything of shape (n, n) that answers ``K @ vector``
         Symmetric, nonnegative.
+    sums : vector of shape (n,), optional
+        ``K 1``, if it is known.
 
     Returns
     -------
@@ -149,11 +160,13 @@ def symmetric_scaling(K: Any) -> Scaling:
     >>> bool(np.allclose(A @ stationary, stationary))
     True
     """
-    ones, sums = _row_sums(K)
-    return Scaling(ones, sums, n_iter=1, residual=np.nan)
+    sums = _checked_sums(K, sums)
+    return Scaling(ones_for(K), sums, n_iter=1, residual=np.nan)
 
 
-def bistochastic_scaling(K: Any, *, tol: float = 1e-12, max_iter: int = 1000) -> Scaling:
+def bistochastic_scaling(
+    K: Any, *, sums: Any = None, tol: float = 1e-12, max_iter: int = 1000
+) -> Scaling:
     r"""Algorithm 2: scale until every row sums to one.
 
     The paper's loop is replaced by its damped form
@@ -167,6 +180,8 @@ def bistochastic_scaling(K: Any, *, tol: float = 1e-12, max_iter: int = 1000) ->
     ----------
     K : anything of shape (n, n) that answers ``K @ vector``
         Symmetric, nonnegative, best with a positive diagonal.
+    sums : vector of shape (n,), optional
+        ``K 1``, if it is known.
     tol : float, default=1e-12
         How far row sums may be from one.
     max_iter : int, default=1000
@@ -194,11 +209,9 @@ def bistochastic_scaling(K: Any, *, tol: float = 1e-12, max_iter: int = 1000) ->
     >>> scaling.n_iter < 60
     True
     """
-    _refuse_strange(K)
     # Start between one and the row sums: an isolated point is then right at once.
-    sums = multiply_vector(K, ones_for(K))
-    residual = _check_sums(sums, sums, n_iter=1)
-    d = np.sqrt(sums)
+    d = np.sqrt(_checked_sums(K, sums))
+    residual = np.inf
     for n_iter in range(2, max_iter + 1):
         following = multiply_vector(K, 1 / d)
         residual = _check_sums(following, d, n_iter)
@@ -216,13 +229,26 @@ SCALINGS = {
 }
 
 
-def _row_sums(K: Any) -> tuple[Any, Any]:
-    """Return :math:`d_0 = 1` and :math:`d_1 = K 1`, after a check of the latter."""
+def row_sums(K: Any) -> Any:
+    """Return :math:`K 1`, in float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion._normalization import row_sums
+    >>> row_sums(np.array([[1.0, 0.5], [0.5, 1.0]]))
+    array([1.5, 1.5])
+    """
+    return multiply_vector(K, ones_for(K))
+
+
+def _checked_sums(K: Any, sums: Any) -> Any:
+    """Return :math:`K 1`, computed unless it is known, after a check of it."""
     _refuse_strange(K)
-    ones = ones_for(K)
-    sums = multiply_vector(K, ones)
+    if sums is None:
+        sums = row_sums(K)
     _check_sums(sums, sums, n_iter=1)
-    return ones, sums
+    return sums
 
 
 def _refuse_strange(K: Any) -> None:

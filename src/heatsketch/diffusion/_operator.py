@@ -314,7 +314,7 @@ def heat_operator(K: Any, scaling: Any) -> HeatOperator:
     >>> heat_operator(K, bistochastic_scaling(K)) @ np.ones(2)
     array([1., 1.])
     """
-    s, stationary = scaling(K)
+    s, stationary = scaling(K, is_training=True)
     return _scaled(K, s, s, stationary)
 
 

@@ -66,7 +66,7 @@ from heatsketch.estimators._validation import (
 from heatsketch.estimators._warnings import (
     warn_about_components,
     warn_about_far_points,
-    warn_about_lonely_points,
+    warn_about_isolated_points,
     warn_about_zero_diagonal,
 )
 from heatsketch.exceptions import HeatSketchError, TrainingDataError
@@ -182,18 +182,18 @@ class HeatEmbedding(
         self.order_ = found if self.order_ is None else self.order_[in_memory(found)]
         return gaussian_affinity(self._in_units(d2, X, ids), epsilon=self._bandwidth)
 
-    def _check_graph(self, K: Any, X: Any) -> None:
+    def _check_graph(self, K: Any, sums: Any, X: Any) -> None:
         """Find connected components, and warn of what makes an embedding useless."""
-        warn_about_lonely_points(K, self._named_epsilon)
+        warn_about_isolated_points(K, sums, self._named_epsilon)
         self.n_connected_components_, labels = label_components(K)
         if self.n_connected_components_ > 1:
             warn_about_components(self.n_connected_components_, edges=self._edges(X))
             self.component_labels_ = labels
 
-    def _operator(self, engine: Engine, K: Any, ids: Any) -> HeatOperator:
+    def _operator(self, engine: Engine, K: Any, sums: Any, ids: Any) -> HeatOperator:
         """Return the heat operator of affinities."""
         self.row_ids_ = self.order_ if ids is None else engine.hold_vector(ids[self.order_], K)
-        scaling = SCALINGS[self._normalization](K)
+        scaling = SCALINGS[self._normalization](K, sums=sums)
         if scaling.previous is not None:
             scaling = replace(scaling, previous=engine.keep(scaling.previous))
         self.scaling_ = scaling

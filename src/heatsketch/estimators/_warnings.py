@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch.diffusion._affinity import lonely_fraction
+from heatsketch.diffusion._affinity import isolated_fraction
 from heatsketch.exceptions import (
     DegenerateKernelError,
     DegenerateKernelWarning,
@@ -24,7 +24,7 @@ __all__ = [
     "warn_about_components",
     "warn_about_decay",
     "warn_about_far_points",
-    "warn_about_lonely_points",
+    "warn_about_isolated_points",
     "warn_about_rounding",
     "warn_about_zero_diagonal",
 ]
@@ -46,19 +46,19 @@ _INSIDE = {"heatsketch", "joblib", "sklearn"}
 _said: set[tuple[str, str, int]] = set()
 
 
-def warn_about_lonely_points(K: Any, epsilon: float | None) -> None:
-    """Say that epsilon is too small: points that see only themselves are embedded as noise."""
-    lonely = lonely_fraction(K, linked_only=epsilon is None)
-    if lonely <= 0.05:
+def warn_about_isolated_points(K: Any, sums: Any, epsilon: float | None) -> None:
+    """Warn that epsilon is too small: points without neighbours are embedded as noise."""
+    isolated = isolated_fraction(K, sums, linked_only=epsilon is None)
+    if isolated <= 0.05:
         return
     cause, remedy = f"epsilon={epsilon}", "use a larger epsilon"
     if epsilon is None:
         cause, remedy = "affinity='precomputed'", "drop them, or give X more than its diagonal"
     message = (
-        f"{cause} leaves {lonely:.0%} of the {K.shape[0]} points without any "
+        f"{cause} leaves {isolated:.0%} of the {K.shape[0]} points without any "
         f"neighbour, and their embedding is noise; {remedy}."
     )
-    if lonely > 0.5:
+    if isolated > 0.5:
         raise DegenerateKernelError(message)
     _warn(DegenerateKernelWarning, message)
 

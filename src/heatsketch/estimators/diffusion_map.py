@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval
 
 from heatsketch._core.parallel import with_n_jobs
 from heatsketch._core.partitioned import is_lazy
+from heatsketch.diffusion._normalization import row_sums
 from heatsketch.diffusion._operator import HeatOperator
 from heatsketch.diffusion._spectral import eigenvalue_powers, leading_eigenpairs
 from heatsketch.engines import Engine
@@ -119,9 +120,10 @@ class DiffusionMap(HeatEmbedding):
         with self._fitting() as (model, engine):
             X, ids = model._read(engine, X, row_ids)
             K = model._affinity(engine, X, ids)
-            model._check_graph(K, X)
+            sums = row_sums(K)
+            model._check_graph(K, sums, X)
             del X
-            A = model._operator(engine, K, ids)
+            A = model._operator(engine, K, sums, ids)
             del K
             model._embed(engine, A)
             model.heat_operator_ = model._remembering_points(A)

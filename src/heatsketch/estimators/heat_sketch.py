@@ -27,6 +27,7 @@ from heatsketch.diffusion._distances import (
 )
 from heatsketch.diffusion._drift import Drift, check_comparable, drift
 from heatsketch.diffusion._heat_trace import FEWEST_COLUMNS, diffuse_until
+from heatsketch.diffusion._normalization import row_sums
 from heatsketch.diffusion._operator import HeatOperator
 from heatsketch.diffusion._random_matrix import gaussian_block, rademacher_block
 from heatsketch.diffusion._sketch import diffuse, diffuse_path
@@ -269,9 +270,10 @@ class HeatSketch(HeatEmbedding):
             model._check_options()
             X, ids = model._read(engine, X, row_ids)
             K = model._affinity(engine, X, ids)
-            model._check_graph(K, X)
+            sums = row_sums(K)
+            model._check_graph(K, sums, X)
             del X  # the neighbours have it, in their order
-            A = model._operator(engine, K, ids)
+            A = model._operator(engine, K, sums, ids)
             del K  # which a heat operator may have no use for
             model._embed(engine, A)
             model.heat_operator_ = model._remembering_points(A)
