@@ -514,10 +514,7 @@ class HeatSketch(HeatEmbedding):
         """Sketch the heat kernel: ``Y = f(A) G / sqrt(k)``."""
         if not hasattr(self, "seed_"):  # which a sketch that grows has, and its power
             self.seed_ = seed_of(self.random_state)
-        G = self._random_matrix(A, self.n_components)
-        self.stationary_coefficients_ = in_memory(A.stationary_coefficients(G))
-        self.before_last_ = engine.keep(self._before_last(A, G))
-        del G
+        self.before_last_ = engine.keep(self._before_last(A))
         last = A @ self.before_last_
         warn_about_decay(A, self.before_last_, last, power=self.power_, epsilon=self._named_epsilon)
         embedding = self._finish(last, A)
@@ -530,13 +527,16 @@ class HeatSketch(HeatEmbedding):
             embedding = add_offsets(embedding, self.component_labels_, self.component_offsets_)
         self.embedding_ = engine.keep(engine.in_given_order(embedding, self.order_))
 
-    def _before_last(self, A: HeatOperator, G: np.ndarray) -> np.ndarray:
+    def _before_last(self, A: HeatOperator) -> np.ndarray:
         """Return ``f(A) A**-1 G`` without the stationary direction."""
-        if self.power == "all":
-            return self._before_all_times(A, G)
-        self.power_ = int(self.power) if isinstance(self.power, Integral) else float(self.power)
-        before_last = self._before_power(A, G)
-        return A.deflate(before_last, out=before_last)
+        if self.power != "all":
+            self.power_ = int(self.power) if isinstance(self.power, Integral) else float(self.power)
+            before_last = self._before_power(A)
+            return A.deflate(before_last, out=before_last)
+        if self.n_components < FEWEST_COLUMNS and not hasattr(self, "power_"):
+            # A few components do not tell how many directions there are; more have these first.
+            self._sum_over_times(A, FEWEST_COLUMNS)
+        return self._sum_over_times(A, self.n_components)
 
     def _diffused(self, A: HeatOperator, block: np.ndarray) -> np.ndarray:
         """Apply to a block what was applied to ``G``, the stationary direction left out."""
@@ -551,27 +551,24 @@ class HeatSketch(HeatEmbedding):
         several = self.n_connected_components_ > 1
         return Components(A, self.component_labels_) if several else None
 
-    def _before_power(self, A: HeatOperator, G: np.ndarray) -> np.ndarray:
-        before = self.power_ - 1
+    def _before_power(self, A: HeatOperator) -> np.ndarray:
+        G, before = self._random_matrix(A, self.n_components), self.power_ - 1
+        self.stationary_coefficients_ = in_memory(A.stationary_coefficients(G))
         try:
             return diffuse(A, G, power=before)
         except SpectrumError as error:
             cause = f"power={self.power_} is one step after power={before}, and {error}"
             raise SpectrumError(cause) from error
 
-    def _before_all_times(self, A: HeatOperator, G: np.ndarray) -> np.ndarray:
-        components = self._components(A)
-        if self.n_components < FEWEST_COLUMNS and not hasattr(self, "power_"):
-            # A few components do not tell how many directions there are; more have these first.
-            self._sum_over_times(A, self._random_matrix(A, FEWEST_COLUMNS), components)
-        return self._sum_over_times(A, G, components)
-
-    def _sum_over_times(self, A: HeatOperator, G: Any, components: Components | None) -> Any:
+    def _sum_over_times(self, A: HeatOperator, n_components: int) -> Any:
         """Return the sum over all times one step from its end; find where it starts, unless known.
 
         The sum may be taken before or after the steps. It is taken in between, where the heat
-        kernel is resolved, since only then its own directions can be counted.
+        kernel is resolved, since only then its own directions can be counted. At no time are there
+        more than three blocks.
         """
+        components, G = self._components(A), self._random_matrix(A, n_components)
+        self.stationary_coefficients_ = in_memory(A.stationary_coefficients(G))
         G = G if components is None else components.deflate(G)
         is_known = hasattr(self, "power_")
         if is_known:
@@ -583,6 +580,7 @@ class HeatSketch(HeatEmbedding):
             )
         del G
         found = resolvent(A, block, components=components)
+        del block
         if is_known:
             steps_left = max(self.power_ - self._resolved_power, 0)
             before_last = diffuse(A, found.block, power=steps_left)
