@@ -9,6 +9,7 @@ from registry import cloud
 from scipy import sparse
 
 from heatsketch import affinity, gaussian_affinity, local_scales, neighbor_graph
+from heatsketch._core.kernels import CHUNK
 from heatsketch.affinity import (
     LOCAL_NEIGHBOR,
     gaussian_affinity_rows,
@@ -16,7 +17,6 @@ from heatsketch.affinity import (
     lonely_fraction,
     nearest_squares,
 )
-from heatsketch.compiled.products import CHUNK
 from heatsketch.distance_tiles import DistanceTiles
 from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, MissingValueError
 from heatsketch.row_chunks import multiply_vector

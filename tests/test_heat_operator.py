@@ -15,7 +15,7 @@ from heatsketch import (
     sketch,
     symmetric_scaling,
 )
-from heatsketch.compiled.products import CHUNK
+from heatsketch._core.kernels import CHUNK
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.heat_operator import Scaled, heat_rows, stationary_ratio
 from heatsketch.normalization import SCALINGS

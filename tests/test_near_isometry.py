@@ -9,8 +9,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_scikit_learn_contract import NOT_GENERATED
 
 from heatsketch import HeatSketch, bilipschitz_constant, datasets
+from heatsketch._core import kernels as loops
 from heatsketch.adapted_block import adapted_block
-from heatsketch.compiled import pairs as loops
 from heatsketch.distances import exact_diffusion_distances
 from heatsketch.exceptions import DtypeError, HeatSketchError
 from heatsketch.experiments import CATALOGUE, METHODS

@@ -1,0 +1,3 @@
+"""What all other packages build on."""
+
+__all__: list[str] = []
