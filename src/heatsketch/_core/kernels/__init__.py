@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._core.kernels import _baseline
+import heatsketch._core.kernels._baseline as _baseline
 
 __all__ = [
     "CHUNK",
