@@ -61,7 +61,7 @@ N_NEIGHBORS = 15
 N_QUERIES, FEW_POINTS = 2000, 10_000  # up to so many points, all of them are queries
 N_PAIRS = 20_000
 WARM_UP = 5000  # UMAP searches neighbours in another way from 4096 points on
-PACKAGES = "heatsketch", "numpy", "scipy", "numba", "scikit-learn", "scikit-network", "umap-learn"
+PACKAGES = "heatsketch", "numpy", "scipy", "scikit-learn", "scikit-network", "umap-learn"
 DATA = POINTS | CURVES | GRAPHS
 
 

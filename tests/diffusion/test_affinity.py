@@ -8,8 +8,8 @@ import pytest
 from registry import cloud
 from scipy import sparse
 
+from heatsketch._core.kernels import CHUNK
 from heatsketch._core.row_chunks import multiply_vector
-from heatsketch.compiled.products import CHUNK
 from heatsketch.diffusion import _affinity as affinity
 from heatsketch.diffusion import gaussian_affinity, local_scales
 from heatsketch.diffusion._affinity import (

@@ -6,8 +6,8 @@ from registry import SEEDS, affinity, circle, cloud
 from scipy import sparse
 
 from heatsketch import HeatSketch
+from heatsketch._core.kernels import CHUNK
 from heatsketch._core.parallel import at_most
-from heatsketch.compiled.products import CHUNK
 from heatsketch.diffusion import (
     HeatOperator,
     _operator,

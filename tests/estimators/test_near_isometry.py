@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_scikit_learn_contract import NOT_GENERATED
 
 from heatsketch import HeatSketch, datasets
-from heatsketch.compiled import pairs as loops
+from heatsketch._core import kernels as loops
 from heatsketch.diffusion import bilipschitz_constant
 from heatsketch.diffusion._adapted_matrix import adapted_block
 from heatsketch.diffusion._distances import exact_diffusion_distances

@@ -1,4 +1,4 @@
-"""Threads of BLAS, of numba and of our own, in fresh processes.
+"""Threads of BLAS and of our own, in fresh processes.
 
 They change no bit on a graph of neighbours, and on all pairs no more than rounding does.
 """
@@ -62,16 +62,16 @@ np.savez(path, **found)
 """
 
 
-def python(program, *words, blas, numba):
+def python(program, *words, blas):
     variables = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-    environment = os.environ | dict.fromkeys(variables, str(blas)) | {"NUMBA_NUM_THREADS": numba}
+    environment = os.environ | dict.fromkeys(variables, str(blas))
     command = [sys.executable, "-W", "ignore", "-c", program, *map(str, words)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return done.stdout
 
 
-def run(blas, numba, own):
-    found, digests = json.loads(python(PROGRAM, own, blas=blas, numba=numba))
+def run(blas, own):
+    found, digests = json.loads(python(PROGRAM, own, blas=blas))
     assert found == min(blas, os.cpu_count())
     return digests
 
@@ -79,17 +79,17 @@ def run(blas, numba, own):
 @pytest.mark.timeout(600)
 @pytest.mark.untraced
 def test_threads_change_no_bit():
-    plain = run(1, "1", 1)
+    plain = run(1, 1)
     assert len({tuple(digest) for digest in plain.values()}) == 6
-    for blas, numba, own in [(2, "1", 1), (1, "2", 2), (2, "2", 3)]:
-        assert run(blas, numba, own) == plain
+    for blas, own in [(2, 1), (1, 2), (2, 3)]:
+        assert run(blas, own) == plain
 
 
 @pytest.mark.untraced
 def test_on_all_pairs_threads_change_no_more_than_rounding_does(tmp_path):
     for n_threads in (1, 2):
         path = tmp_path / f"{n_threads}.npz"
-        python(ALL_PAIRS, n_threads, path, blas=n_threads, numba=str(n_threads))
+        python(ALL_PAIRS, n_threads, path, blas=n_threads)
     with np.load(tmp_path / "1.npz") as one, np.load(tmp_path / "2.npz") as two:
         assert len(one) == 4
         for name in one:

@@ -100,14 +100,14 @@ def test_what_is_within_a_limit_is_found(seed, most):
     assert len(set(zip(finders, found.ids, strict=True))) == len(found.ids)
 
 
-def test_points_beyond_two_billion_have_their_numbers():
-    """As many as int32 cannot count, all in one place in memory; the last list has ten of them."""
-    points = np.broadcast_to(np.zeros((1, 2)), (2**31 + 10, 2))
+def test_points_beyond_two_billion_have_their_numbers(tmp_path):
+    """As many as int32 cannot count, in a file without content; the last list has ten of them."""
+    points = np.memmap(tmp_path / "points", np.float32, "w+", shape=(2**31 + 10, 1))
     starts, probes = np.array([0, 2**31, 2**31 + 10]), np.ones((1, 1), np.int32)
-    wanted = np.arange(2**31, 2**31 + 10)
-    found = search_lists(np.ones((1, 2)), probes, points, starts, 1)
+    query, wanted = np.ones((1, 1), np.float32), np.arange(2**31, 2**31 + 10)
+    found = search_lists(query, probes, points, starts, 1)
     np.testing.assert_array_equal(found.ids, wanted)
-    found = search_within(np.ones((1, 2)), probes, points, starts, np.array([2.0]))
+    found = search_within(query, probes, points, starts, np.array([1], np.float32))
     np.testing.assert_array_equal(np.sort(found.ids), wanted)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from heatsketch._core import kernels
 from heatsketch._core.parallel import in_threads
 from heatsketch.exceptions import HeatSketchError
 
@@ -23,9 +24,7 @@ FEWEST_CHUNKS = 8  # of a piece, or a thread would cost more than it gains
 
 def by_chunks(work: Callable[[int, int], None], n_rows: int) -> None:
     """Call ``work(start, stop)`` until all chunks of rows are done."""
-    from heatsketch.compiled import products  # numba is loaded when first needed
-
-    n_chunks = -(-n_rows // products.CHUNK)
+    n_chunks = -(-n_rows // kernels.CHUNK)
     n_pieces = min(max(1, n_chunks // FEWEST_CHUNKS), PIECES)
     cuts = np.linspace(0, n_chunks, n_pieces + 1).astype(np.intp).tolist()
     in_threads(lambda cut: work(*cut), pairwise(cuts))
@@ -74,12 +73,10 @@ def multiply_vector(K: Any, vector: Any) -> Any:
             f"vector of shape {vector.shape} must have an entry for each of the {K.shape[1]} "
             f"columns of K, whose shape is {K.shape}; pass one of that length."
         )
-    from heatsketch.compiled import products
-
     out = np.empty(K.shape[0])
 
     def work(start: int, stop: int) -> None:
-        products.row_products(K.indptr, K.indices, K.data, vector, out, start, stop)
+        kernels.row_products(K.indptr, K.indices, K.data, vector, out, start, stop)
 
     by_chunks(work, K.shape[0])
     return out
@@ -98,11 +95,9 @@ def scaled_values(K: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     >>> scaled_values(sparse.csr_array(np.eye(2)), np.array([2.0, 3.0]), np.array([5.0, 7.0]))
     array([10., 21.])
     """
-    from heatsketch.compiled import products
-
     check_length("weights of rows", left, K.shape[0])
     check_length("weights of columns", right, K.shape[1])
     values = np.empty_like(K.data)
     arrays = K.indptr, K.indices, K.data, left, right, values
-    by_chunks(partial(products.scaled_values, *arrays), K.shape[0])
+    by_chunks(partial(kernels.scaled_values, *arrays), K.shape[0])
     return values

@@ -12,8 +12,7 @@ from heatsketch.exceptions import MemoryBudgetError
 
 __all__ = ["announced_engine", "program_bytes"]
 
-# What is loaded after the forecast, besides the libraries of a fit: the writer of an output, and
-# more of the compiler, where loops are compiled for the first time.
+# What is loaded after the forecast, besides the libraries of a fit: the writer of an output.
 LATER = 48 * 2**20
 USUAL = 240 * 2**20  # of the program, where the system does not tell
 CARRIED = 64  # bytes of an id or a label

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from heatsketch._core import kernels
 from heatsketch._core.checks import check_rows, plain_distances
 from heatsketch._core.parallel import in_threads
 from heatsketch._core.partitioned import RowBlocks, is_lazy
@@ -235,11 +236,9 @@ def _neighbor_squares(d2: Any) -> np.ndarray:
     if isinstance(d2, RowBlocks):
         return d2.map_rows(_neighbor_squares)
     if sparse.issparse(d2):
-        from heatsketch.compiled import products  # numba is loaded when first needed
-
         out = np.zeros(d2.shape[0], d2.dtype)
         arrays = d2.indptr, d2.data, LOCAL_NEIGHBOR, out
-        by_chunks(partial(products.positive_places, *arrays), d2.shape[0])
+        by_chunks(partial(kernels.positive_places, *arrays), d2.shape[0])
         return out
     rows = d2.tile if isinstance(d2, DistanceTiles) else d2.__getitem__
     step = max(1, TILE_ENTRIES // d2.shape[1])

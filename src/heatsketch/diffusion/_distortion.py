@@ -25,6 +25,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 
+from heatsketch._core import kernels
 from heatsketch._core.checks import check_finite, plain_floats, whole_number
 from heatsketch._core.progress import steps
 from heatsketch.diffusion._pair_search import (
@@ -436,18 +437,16 @@ def _smooth_distortion(
     flat: np.ndarray, *, X: np.ndarray, pairs: Pairs, doublings: int, shape: tuple[int, int]
 ) -> tuple[float, np.ndarray]:
     """Return the smooth distortion and its gradient, for ``q`` two to the number of doublings."""
-    from heatsketch.compiled import pairs as loops  # numba is loaded when first needed
-
     Y = X @ flat.reshape(shape).astype(X.dtype)
     stretches = np.maximum(pairs.stretches(Y), TINY)
     up, down = np.empty_like(stretches), np.empty_like(stretches)
     negligible = NEGLIGIBLE ** (0.5**doublings)
-    sum_up, sum_down = loops.extreme_powers(stretches, doublings, negligible, up, down)
+    sum_up, sum_down = kernels.extreme_powers(stretches, doublings, negligible, up, down)
     # Both sums are of ratios to the worst pair, so that no power leaves the range of floats.
     value = np.log(stretches.max() / stretches.min()) + np.log(sum_up * sum_down) / 2**doublings
     weights = (up / sum_up - down / sum_down) / (stretches * pairs.squares)
     pulls = np.zeros_like(Y)
-    loops.add_pulls(Y, pairs.first, pairs.second, weights, pulls)
+    kernels.add_pulls(Y, pairs.first, pairs.second, weights, pulls)
     return value / 2, (X.T @ pulls).ravel().astype(np.float64)
 
 

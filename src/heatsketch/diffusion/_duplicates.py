@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from heatsketch._core import kernels
 from heatsketch._core.partitioned import RowBlocks
 from heatsketch._core.pickling import from_plain, plain
 from heatsketch._core.row_chunks import by_chunks, check_length, multiply_vector, scaled_values
@@ -104,27 +105,23 @@ class SharedRows(RowBlocks):
 
         As :meth:`HeatOperator.step_of_rows` does for rows that share nothing.
         """
-        from heatsketch.compiled import products
-
         dtype = block.dtype
         a, b, g = (dtype.type(factor) for factor in factors)
         operator = HeatOperator(self.matrix, None, v[self.starts[:-1]])
         product, _ = operator.step_of_rows(self._sums_of_copies(block), w, factors=(a, 0, 0))
         out = np.empty_like(block) if out is None else out
         totals = totals if len(terms) else np.empty((0, *block.shape), dtype)
-        sums = np.zeros((-(-len(block) // products.CHUNK), block.shape[1]), dtype)
+        sums = np.zeros((-(-len(block) // kernels.CHUNK), block.shape[1]), dtype)
         recurrence = block, b, g, out, totals, np.array(terms, dtype), v, sums
-        by_chunks(partial(products.spread_step, product, self._places, *recurrence), len(block))
+        by_chunks(partial(kernels.spread_step, product, self._places, *recurrence), len(block))
         return out, sums
 
     def _sums_of_copies(self, block: np.ndarray) -> np.ndarray:
         """Add up the rows of all copies of a point, one after another."""
-        from heatsketch.compiled import products  # numba is loaded when first needed
-
         check_length("block", block, int(self.starts[-1]))
         columns = np.ascontiguousarray(block).reshape(len(block), -1)
         sums = np.empty((len(self.starts) - 1, columns.shape[1]), columns.dtype)
-        by_chunks(partial(products.segment_sums, columns, self.starts, sums), len(sums))
+        by_chunks(partial(kernels.segment_sums, columns, self.starts, sums), len(sums))
         return sums.reshape(len(sums), *block.shape[1:])
 
     # --- what is asked of a matrix in blocks of rows ------------------------------------------
@@ -246,14 +243,12 @@ def copies_of_points(X: Any) -> tuple[np.ndarray, int]:
     """
     if sparse.issparse(X):
         return _copies_of_sparse_points(X)
-    from heatsketch.compiled import neighbors
-
     points = np.ascontiguousarray(X)
     places = np.empty(len(points), np.int64)
     # At most half full, so that a free place is near.
     table = np.full(2 ** (2 * len(points)).bit_length(), -1, np.int64)
     bits = points.view(np.uint32 if points.dtype == np.float32 else np.uint64)
-    return places, int(neighbors.distinct_rows(points, bits, table, places))
+    return places, int(kernels.distinct_rows(points, bits, table, places))
 
 
 def _copies_of_sparse_points(X: sparse.csr_array) -> tuple[np.ndarray, int]:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
+from heatsketch._core import kernels
 from heatsketch._core.partitioned import RowBlocks
 from heatsketch._core.pickling import from_plain, plain
 from heatsketch._core.row_chunks import by_chunks, check_length, is_compiled, scaled_values
@@ -159,12 +160,10 @@ class HeatOperator:
         coefficients = self.stationary_coefficients(block)
         if not (isinstance(block, np.ndarray) and isinstance(self.stationary, np.ndarray)):
             return block - self.stationary_part(coefficients)
-        from heatsketch.compiled import products
-
         out = np.empty(block.shape, coefficients.dtype) if out is None else out
 
         def work(start: int, stop: int) -> None:
-            some = slice(start * products.CHUNK, stop * products.CHUNK)
+            some = slice(start * kernels.CHUNK, stop * kernels.CHUNK)
             part = self.stationary[some, np.newaxis] * coefficients
             np.subtract(block[some], part, out=out[some])
 
@@ -269,8 +268,6 @@ class HeatOperator:
         terms: Any = (),
     ) -> Any:
         """Do it in one pass over memory, and add up the result's ``v @ y`` over chunks of rows."""
-        from heatsketch.compiled import products  # numba is loaded when first needed
-
         matrix, shape, dtype = self.matrix, (self.shape[0], block.shape[1]), block.dtype
         if out is None:
             out = _aligned(shape, dtype)
@@ -280,7 +277,7 @@ class HeatOperator:
         check_length("block", block, matrix.shape[1] - len(halo))
         recurrence = w, np.array(factors, dtype), totals, np.array(terms, dtype), sums
         arrays = matrix.indptr, matrix.indices, matrix.data, block, halo, out, self.stationary
-        by_chunks(partial(products.heat_step, *arrays, *recurrence), shape[0])
+        by_chunks(partial(kernels.heat_step, *arrays, *recurrence), shape[0])
         return out
 
     @cached_property
@@ -389,19 +386,15 @@ def chunk_sums(v: np.ndarray, block: np.ndarray) -> np.ndarray:
     array([[1024.],
            [   6.]])
     """
-    from heatsketch.compiled import products
-
     check_length("block", block, len(v))
     sums = _room_for_sums(block.shape, np.float64)
     arrays = v, np.ascontiguousarray(block), sums
-    by_chunks(partial(products.stationary_sums, *arrays), len(block))
+    by_chunks(partial(kernels.stationary_sums, *arrays), len(block))
     return sums
 
 
 def _room_for_sums(shape: tuple[int, int], dtype: Any) -> np.ndarray:
-    from heatsketch.compiled import products
-
-    sums = _aligned((-(-shape[0] // products.CHUNK), shape[1]), np.dtype(dtype))
+    sums = _aligned((-(-shape[0] // kernels.CHUNK), shape[1]), np.dtype(dtype))
     sums[:] = 0
     return sums
 

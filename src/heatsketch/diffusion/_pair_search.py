@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from heatsketch._core import kernels
 from heatsketch._core.parallel import in_threads
 from heatsketch.graph._ivf import NeighborLists, grow_tree
 from heatsketch.graph._metrics import squared_distances_to
@@ -374,13 +375,11 @@ def _trusted_squares(Z: np.ndarray) -> np.ndarray:
 
 def _squares(points: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return squared distances of some pairs of rows."""
-    from heatsketch.compiled import pairs  # numba is loaded when first needed
-
     out = np.empty(len(first))
 
     def measure(start: int) -> None:
         some = slice(start, start + LISTED_PAIRS)
-        pairs.pair_squares(points, first[some], second[some], out[some])
+        kernels.pair_squares(points, first[some], second[some], out[some])
 
     in_threads(measure, range(0, len(first), LISTED_PAIRS))
     return out

@@ -30,6 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from heatsketch._core import kernels
 from heatsketch._core.parallel import in_threads
 from heatsketch.exceptions import DegenerateKernelError, HeatSketchError
 from heatsketch.graph._metrics import refuse_other_width, second_distances
@@ -366,15 +367,13 @@ def _nearest_children(
 def _nearest(
     queries: np.ndarray, probes: np.ndarray, points: np.ndarray, starts: np.ndarray, n_nearest: int
 ) -> tuple[np.ndarray, ...]:
-    from heatsketch.compiled import neighbors  # numba is loaded when first needed
-
     _refuse_other_shapes(points, queries, probes)
     room = min(n_nearest, 32) + 8
     while True:
         squares = np.empty((len(queries), room), points.dtype)
         ids = np.empty(squares.shape, index_dtype(len(points), 0))
         counts = np.empty(len(queries), np.int64)
-        full = neighbors.nearest(queries, probes, points, starts, n_nearest, squares, ids, counts)
+        full = kernels.nearest(queries, probes, points, starts, n_nearest, squares, ids, counts)
         if full < 0:
             return squares, ids, counts
         if room > n_nearest + MOST_TIES:
@@ -391,8 +390,6 @@ def _within(
     ties: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
     """Return who finds whom at which squared distance, in no order."""
-    from heatsketch.compiled import neighbors
-
     _refuse_other_shapes(points, queries, probes, limits, ties)
     n_found = 64 * len(queries)
     while True:
@@ -400,7 +397,7 @@ def _within(
         finders, ids = np.empty(room, np.int32), np.empty(room, index_dtype(len(points), 0))
         squares = np.empty(room, points.dtype)
         found = finders, ids, squares
-        n_found = neighbors.within(queries, probes, points, starts, limits, ties, *found)
+        n_found = kernels.within(queries, probes, points, starts, limits, ties, *found)
         if n_found <= room:
             return finders[:n_found], ids[:n_found], squares[:n_found]
 
@@ -449,31 +446,25 @@ def second_radii(
 
 def sort_rows(found: Found) -> None:
     """Sort the neighbours of each point by their number, in place."""
-    from heatsketch.compiled import neighbors
-
     in_threads(
-        lambda rows: neighbors.sort_rows(*found, rows.start, min(rows.stop, len(found.indptr) - 1)),
+        lambda rows: kernels.sort_rows(*found, rows.start, min(rows.stop, len(found.indptr) - 1)),
         _groups(len(found.indptr) - 1),
     )
 
 
 def reversed_rows(found: Found, n_columns: int) -> Found:
     """Return who finds each of so many points, sorted."""
-    from heatsketch.compiled import neighbors
-
     dtype = index_dtype(len(found.indptr) - 1, 0)
-    return Found(*neighbors.reverse(*found, n_columns, dtype(0)))
+    return Found(*kernels.reverse(*found, n_columns, dtype(0)))
 
 
 def union_of(one: Found, other: Found, n_columns: int) -> sparse.csr_array:
     """Merge two graphs with sorted rows; scipy would drop stored zeros, which are duplicates."""
-    from heatsketch.compiled import neighbors
-
     n_rows = len(one.indptr) - 1
     pieces = [(rows.start, min(rows.stop, n_rows)) for rows in _groups(n_rows)]
     sizes = np.empty(n_rows, np.int64)
     in_threads(
-        lambda piece: neighbors.union_sizes(
+        lambda piece: kernels.union_sizes(
             one.indptr, one.ids, other.indptr, other.ids, sizes, *piece
         ),
         pieces,
@@ -482,7 +473,7 @@ def union_of(one: Found, other: Found, n_columns: int) -> sparse.csr_array:
     dtype = index_dtype(n_columns, indptr[-1])
     union = Found(indptr, np.empty(indptr[-1], dtype), np.empty(indptr[-1], one.squares.dtype))
     in_threads(
-        lambda piece: neighbors.fill_union(tuple(one), tuple(other), tuple(union), *piece), pieces
+        lambda piece: kernels.fill_union(tuple(one), tuple(other), tuple(union), *piece), pieces
     )
     return sparse.csr_array(
         (union.squares, union.ids, indptr.astype(dtype)), shape=(n_rows, n_columns)

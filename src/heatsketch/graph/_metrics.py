@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from heatsketch._core import kernels
 from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, ScaleError
 
 __all__ = [
@@ -51,11 +52,9 @@ def squared_distances_to(X: Any, metric: Any) -> Callable[[Any], np.ndarray]:
 
 
 def _euclidean(X_new: np.ndarray, X: np.ndarray) -> np.ndarray:
-    from heatsketch.compiled import neighbors  # numba is loaded when first needed
-
     refuse_other_width(X_new, X)
     d2 = np.empty((X_new.shape[0], X.shape[0]), X.dtype)
-    neighbors.all_squares(np.ascontiguousarray(X_new), np.ascontiguousarray(X), d2)
+    kernels.all_squares(np.ascontiguousarray(X_new), np.ascontiguousarray(X), d2)
     return d2
 
 
@@ -76,14 +75,12 @@ class _SparsePoints:
 
     def squared_distances(self, X_new: Any) -> np.ndarray:
         """Return the squared distances from some rows to all points."""
-        from heatsketch.compiled import neighbors
-
         if X_new.shape[1] != self.columns.shape[0]:
             refuse_other_width(X_new, self.columns.T)
         X_new = self._rows(X_new)
         d2 = np.zeros((X_new.shape[0], len(self.norms)))
         rows, columns = ((Z.indptr, Z.indices, Z.data) for Z in (X_new, self.columns))
-        neighbors.sparse_squares(rows, columns, _squared_norms(X_new), self.norms, d2)
+        kernels.sparse_squares(rows, columns, _squared_norms(X_new), self.norms, d2)
         return _cosine_squares(d2) if self.is_cosine else d2
 
 
@@ -93,15 +90,13 @@ def second_distances(X_new: Any, rows: np.ndarray, X: Any, places: np.ndarray) -
     They are sums of absolute differences with weights of the coordinates; see
     :mod:`heatsketch.graph._ivf`.
     """
-    from heatsketch.compiled import neighbors
-
     seconds = np.empty(len(rows))
     if not sparse.issparse(X):
         arrays = np.ascontiguousarray(X_new), rows, np.ascontiguousarray(X), places
-        neighbors.second_distances(*arrays, seconds)
+        kernels.second_distances(*arrays, seconds)
         return seconds
     weights = np.empty(X.shape[1])
-    neighbors.second_weights(weights)
+    kernels.second_weights(weights)
     step = 100_000  # pairs at a time
     for e in range(0, len(rows), step):
         some = slice(e, e + step)

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from heatsketch._core import kernels
 from heatsketch._core.checks import (
     check_distances,
     check_finite,
@@ -385,11 +386,9 @@ def label_components(K: Any) -> tuple[int, Any]:
             f"K of shape {K.shape} must be square; pass the affinities between all points."
         )
     if sparse.issparse(K):
-        from heatsketch.compiled import components  # numba is loaded when first needed
-
         check_places(K, "K")
         links = sparse.csr_array(K)
-        return components.label_components(links.indptr, links.indices, links.data, eps)
+        return kernels.label_components(links.indptr, links.indices, links.data, eps)
     if isinstance(K, DistanceTiles):
         return _label_components(K.tile, eps * K.diagonal())
     return _label_components(lambda rows, columns: K[np.ix_(rows, columns)], eps * K.max(axis=1))

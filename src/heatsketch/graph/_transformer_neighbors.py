@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from heatsketch._core import kernels
 from heatsketch._core.parallel import in_threads
 from heatsketch._core.pickling import from_plain, plain
 from heatsketch.exceptions import HeatSketchError, ScaleError
@@ -303,10 +304,8 @@ class _Measure:
         return d2
 
     def _dense(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        from heatsketch.compiled import pairs  # numba is loaded when first needed
-
         out = np.empty(len(first), self.dtype)
-        pairs.squares_between(self.queries, self.points, first, second, out)
+        kernels.squares_between(self.queries, self.points, first, second, out)
         return out
 
     def _sparse(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -395,7 +395,7 @@ def _plain(name: str, value: Any) -> Any:
 
 def _versions() -> dict[str, str]:
     ours = sys.modules["heatsketch"].__version__  # an import would be a circle
-    others = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")}
+    others = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
     return {"heatsketch": ours, **others}
 
 

@@ -1,0 +1,35 @@
+// The extension modules _baseline, _avx2 and _avx512: the same loops for three instruction sets.
+//
+// Contract: all three give the same bits. A module is imported only where `supports` of _baseline
+// returns True for it; where the compiler has no such option there is _baseline alone.
+#include "arrays.hpp"
+
+#include <string>
+
+void bind_products(nb::module_&);
+void bind_neighbors(nb::module_&);
+void bind_rows(nb::module_&);
+void bind_stream(nb::module_&);
+void bind_pairs(nb::module_&);
+void bind_components(nb::module_&);
+
+NB_MODULE(HEATSKETCH_MODULE, m) {
+    m.attr("CHUNK") = CHUNK;
+    m.def("supports", [](const char* given) {
+        const std::string level = given;
+#if defined(HEATSKETCH_LEVELS)
+        const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        if (level == "avx2") return avx2;
+        if (level == "avx512")
+            return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#endif
+        return level == "baseline";
+    });
+    bind_products(m);
+    bind_neighbors(m);
+    bind_rows(m);
+    bind_stream(m);
+    bind_pairs(m);
+    bind_components(m);
+}

@@ -1,0 +1,209 @@
+// A sparse matrix times a block of columns, and what a recurrence does besides.
+//
+//     y = a (A x - v w) + b x - g y,    t_j += c_j y,    sums += v y
+//
+// Contract: float32 or float64, one type for all arrays of a step; indices of 32 or 64 bits. Loops
+// take the rows of chunks from `start` to `stop`. A product is the sum of its row's stored entries
+// from left to right, each product and each sum rounded once, as scipy computes it. Sums down the
+// rows are taken over chunks of CHUNK rows, in the type of `sums`.
+//
+// Columns are taken in tiles of known width whose sums stay in registers until the row is done. The
+// rows of x that entries ahead will read are prefetched: they are scattered over memory.
+#include "lanes.hpp"
+
+namespace {
+
+constexpr int AHEAD = 16;  // entries between a prefetch and its use
+constexpr int LINE = 64;   // bytes
+
+// Values of diag(left) A diag(right), the weights multiplied first.
+template <class T, class I, class W>
+void scaled_values(Ints indptr, Vector<const I> indices, Vector<const T> values, Vector<const W> left,
+                   Vector<const W> right, Vector<T> out, int64_t start, int64_t stop) {
+    need(left.size == indptr.size - 1 && out.size == values.size, "a weight for each row");
+    const Rows rows(start, stop, left.size);
+    for (int64_t i = rows.first; i < rows.last; ++i)
+        for (int64_t e = indptr[i], end = indptr[i + 1]; e < end; ++e)
+            out[e] = T(values[e] * (left[i] * right[indices[e]]));
+}
+
+// A times a vector, in float64.
+template <class T, class I>
+void row_products(Ints indptr, Vector<const I> indices, Vector<const T> values, Vector<const double> vector,
+                  Vector<double> out, int64_t start, int64_t stop) {
+    need(indptr.size == out.size + 1, "a sum for each row");
+    const Rows rows(start, stop, out.size);
+    for (int64_t i = rows.first; i < rows.last; ++i) {
+        double total = 0;
+        for (int64_t e = indptr[i], end = indptr[i + 1]; e < end; ++e)
+            total += double(values[e]) * vector[indices[e]];
+        out[i] = total;
+    }
+}
+
+// Sums of rows from one start to the next, in float64.
+template <class T>
+void segment_sums(Table<const T> block, Ints starts, Table<T> out, int64_t start, int64_t stop) {
+    need(starts.size == out.rows + 1 && out.columns == block.columns, "a sum for each start");
+    const Rows rows(start, stop, out.rows);
+    const int64_t n = block.columns;
+    std::vector<double> total(n);
+    for (int64_t u = rows.first; u < rows.last; ++u) {
+        const int64_t begin = starts[u], end = starts[u + 1];
+        if (end == begin + 1) {
+            std::copy(block[begin], block[end], out[u]);
+            continue;
+        }
+        std::fill(total.begin(), total.end(), 0.0);
+        for (int64_t i = begin; i < end; ++i)
+            for (int64_t c = 0; c < n; ++c) total[c] += block[i][c];
+        for (int64_t c = 0; c < n; ++c) out[u][c] = T(total[c]);
+    }
+}
+
+// The step for rows that share those of `product`, which is a (A x - v w).
+template <class T>
+void spread_step(Table<const T> product, Ints places, Table<const T> x, double b_, double g_, Table<T> out,
+                 Cube<T> totals, Vector<const T> terms, Vector<const T> v, Table<T> sums, int64_t start, int64_t stop) {
+    need(places.size == out.rows && x.rows == out.rows && v.size == out.rows, "as many rows");
+    need(product.columns == out.columns && x.columns == out.columns && sums.columns == out.columns, "as many columns");
+    need(totals.size >= terms.size * out.rows * out.columns && sums.rows * CHUNK >= out.rows, "sums of another shape");
+    const Rows rows(start, stop, out.rows);
+    const int64_t n = out.columns;
+    const T b = T(b_), g = T(g_);
+    for (int64_t i = rows.first; i < rows.last; ++i) {
+        const T *RESTRICT shared = product[places[i]], *RESTRICT here = x[i];
+        T *RESTRICT y = out[i], *RESTRICT sum = sums[i / CHUNK];
+        if (g != 0)  // else there may be anything in out
+            for (int64_t c = 0; c < n; ++c) y[c] = shared[c] + b * here[c] - g * y[c];
+        else
+            for (int64_t c = 0; c < n; ++c) y[c] = shared[c] + b * here[c];
+        for (int64_t c = 0; c < n; ++c) sum[c] += v[i] * y[c];
+        for (int64_t t = 0; t < terms.size; ++t) {
+            T* RESTRICT total = totals.data + (t * out.rows + i) * n;
+            for (int64_t c = 0; c < n; ++c) total[c] += terms[t] * y[c];
+        }
+    }
+}
+
+// The place-th smallest value above zero of each row, or the last one; if there is none, no change.
+template <class T>
+void positive_places(Ints indptr, Vector<const T> values, int64_t place, Vector<T> out, int64_t start, int64_t stop) {
+    need(indptr.size == out.size + 1 && place > 0, "a value for each row");
+    const Rows rows(start, stop, out.size);
+    std::vector<T> smallest(place);  // so far, in order
+    for (int64_t i = rows.first; i < rows.last; ++i) {
+        int64_t n_found = 0;
+        for (int64_t e = indptr[i], end = indptr[i + 1]; e < end; ++e) {
+            const T value = values[e];
+            if (value <= 0 || (n_found == place && value >= smallest[place - 1])) continue;
+            n_found = std::min(n_found + 1, place);
+            int64_t p = n_found - 1;
+            for (; p > 0 && smallest[p - 1] > value; --p) smallest[p] = smallest[p - 1];
+            smallest[p] = value;
+        }
+        if (n_found) out[i] = smallest[n_found - 1];
+    }
+}
+
+// v @ block over each chunk of rows, added to the sums in float64.
+template <class V, class T>
+void stationary_sums(Vector<const V> v, Table<const T> block, Table<double> sums, int64_t start, int64_t stop) {
+    need(v.size == block.rows && sums.columns == block.columns, "a weight for each row");
+    need(sums.rows * CHUNK >= block.rows, "a sum for each chunk");
+    const Rows rows(start, stop, block.rows);
+    for (int64_t i = rows.first; i < rows.last; ++i) {
+        double* RESTRICT total = sums[i / CHUNK];
+        const T* RESTRICT row = block[i];
+        const double weight = v[i];
+        for (int64_t c = 0; c < block.columns; ++c) total[c] += weight * double(row[c]);
+    }
+}
+
+template <class T, class I>
+struct Step {
+    Ints indptr;
+    Vector<const I> indices;
+    Vector<const T> values;
+    Table<const T> x, halo;  // the rows that columns of the matrix stand for
+    Table<T> out;
+    Vector<const T> v, w;
+    T a, b, g;
+    T* totals;
+    Vector<const T> terms;
+    Table<T> sums;  // without rows if they are not wanted
+};
+
+// The step of row i in W columns from `column` on. Factors and terms that are zero are left out.
+template <int W, class T, class I>
+ALWAYS_INLINE void step_tile(const Step<T, I>& s, int64_t i, int64_t column) {
+    using Tile = Lanes<T, W>;
+    const auto row = [&s, column](int64_t j) {
+        return (j < s.x.rows ? s.x[j] : s.halo[j - s.x.rows]) + column;
+    };
+    Tile y = Tile::zeros();
+    for (int64_t e = s.indptr[i], end = s.indptr[i + 1]; e < end; ++e) {
+        const T* later = row(s.indices[e + AHEAD < s.indices.size ? e + AHEAD : e]);
+        UNROLL for (int c = 0; c < W; c += LINE / sizeof(T)) PREFETCH(later + c);
+        y.add(s.values[e], Tile::load(row(s.indices[e])));
+    }
+    y.add(-s.v[i], Tile::load(&s.w[column]));
+    y.scale(s.a);
+    if (s.b != 0) y.add(s.b, Tile::load(s.x[i] + column));
+    if (s.g != 0) y.add(-s.g, Tile::load(s.out[i] + column));
+    y.store(s.out[i] + column);
+    const auto add_to = [&y](T* target, T factor) {
+        Tile total = Tile::load(target);
+        total.add(factor, y);
+        total.store(target);
+    };
+    if (s.sums.rows) add_to(s.sums[i / CHUNK] + column, s.v[i]);
+    for (int64_t t = 0; t < s.terms.size; ++t)
+        if (s.terms[t] != 0) add_to(s.totals + (t * s.out.rows + i) * s.out.columns + column, s.terms[t]);
+}
+
+template <class T, class I>
+void heat_step(Ints indptr, Vector<const I> indices, Vector<const T> values, Table<const T> x, Table<const T> halo,
+               Table<T> out, Vector<const T> v, Vector<const T> w, Vector<const T> factors, Cube<T> totals,
+               Vector<const T> terms, Table<T> sums, int64_t start, int64_t stop) {
+    const int64_t n = out.columns;
+    need(indptr.size == out.rows + 1 && v.size == out.rows && factors.size == 3, "as many rows");
+    need(x.columns == n && halo.columns == n && w.size == n, "as many columns");
+    need(totals.size >= terms.size * out.rows * n, "a total for each term");
+    need(!sums.rows || (sums.columns == n && sums.rows * CHUNK >= out.rows), "a sum for each chunk");
+    const Rows rows(start, stop, out.rows);
+    const Step<T, I> s{indptr, indices, values, x, halo, out, v, w, factors[0], factors[1], factors[2],
+                       totals.data, terms, sums};
+    constexpr int UNIT = 16 / sizeof(T), WIDEST = REGISTER < 16 ? 8 * UNIT : 8 * REGISTER / sizeof(T);
+    for (int64_t i = rows.first; i < rows.last; ++i) {
+        int64_t c = 0;
+        for (; c + WIDEST <= n; c += WIDEST) step_tile<WIDEST>(s, i, c);
+        if (WIDEST > 16 * UNIT && c + 16 * UNIT <= n) step_tile<16 * UNIT>(s, i, c), c += 16 * UNIT;
+        if (WIDEST > 8 * UNIT && c + 8 * UNIT <= n) step_tile<8 * UNIT>(s, i, c), c += 8 * UNIT;
+        if (c + 4 * UNIT <= n) step_tile<4 * UNIT>(s, i, c), c += 4 * UNIT;
+        if (c + 2 * UNIT <= n) step_tile<2 * UNIT>(s, i, c), c += 2 * UNIT;
+        if (c + UNIT <= n) step_tile<UNIT>(s, i, c), c += UNIT;
+        if (n - c == 3) step_tile<3>(s, i, c);
+        if (n - c == 2) step_tile<2>(s, i, c);
+        if (n - c == 1) step_tile<1>(s, i, c);
+    }
+}
+
+template <class T, class I>
+void bind_scaled_values(nb::module_& m) {
+    BIND_AS(m, scaled_values, T, I, double), BIND_AS(m, scaled_values, T, I, float);
+}
+
+}  // namespace
+
+void bind_products(nb::module_& m) {
+    bind_scaled_values<float, int32_t>(m), bind_scaled_values<float, int64_t>(m);
+    bind_scaled_values<double, int32_t>(m), bind_scaled_values<double, int64_t>(m);
+    BIND_INDICES(m, row_products);
+    BIND_FLOATS(m, segment_sums);
+    BIND_FLOATS(m, spread_step);
+    BIND_FLOATS(m, positive_places);
+    BIND_AS(m, stationary_sums, float, float), BIND_AS(m, stationary_sums, float, double);
+    BIND_AS(m, stationary_sums, double, float), BIND_AS(m, stationary_sums, double, double);
+    BIND_INDICES(m, heat_step);
+}
