@@ -29,7 +29,7 @@ from heatsketch.exceptions import (
     MissingValueError,
     NotStorableError,
 )
-from heatsketch.files import Block, table_writer
+from heatsketch.io import Block, table_writer
 from heatsketch.progress import listening
 from heatsketch.row_blocks import PIECE, ROW_BYTES
 

@@ -16,7 +16,7 @@ from heatsketch.exceptions import (
     HeatSketchError,
     NotStorableError,
 )
-from heatsketch.files import Graph, read_graph
+from heatsketch.io import Graph, read_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
 

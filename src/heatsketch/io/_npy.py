@@ -18,15 +18,15 @@ import numpy as np
 
 from heatsketch.atomic_file import atomic_file
 from heatsketch.exceptions import FileFormatError
-from heatsketch.files._columns import (
+from heatsketch.io._columns import (
     Wanted,
     check_matrix,
     column_positions,
     float_dtype,
     numbered_names,
 )
-from heatsketch.files._output import Columns
-from heatsketch.files._table import Block, Table
+from heatsketch.io._output import Columns
+from heatsketch.io._table import Block, Table
 
 __all__ = ["ArrayLayout", "array_layout", "open_npy", "write_array_header", "write_npy"]
 

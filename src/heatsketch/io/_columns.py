@@ -34,7 +34,7 @@ LOOKED_AT = 10_000  # names that may be meant: comparing a million takes a minut
 
 
 class Wanted(NamedTuple):
-    """What was asked of a file; the arguments of :func:`heatsketch.files.open_table`."""
+    """What was asked of a file; the arguments of :func:`heatsketch.io.open_table`."""
 
     columns: tuple[str, ...] | None = None
     labels: tuple[str, ...] = ()

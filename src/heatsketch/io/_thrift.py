@@ -32,7 +32,7 @@ class CompactReader:
 
     Examples
     --------
-    >>> from heatsketch.files._thrift import CompactReader
+    >>> from heatsketch.io._thrift import CompactReader
     >>> CompactReader(bytes([0x15, 6, 0x18, 2, 104, 105, 0])).struct({1: {}, 2: {}})
     {1: 3, 2: b'hi'}
     """

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch.exceptions import FileFormatError
-from heatsketch.files._columns import (
+from heatsketch.io._columns import (
     Wanted,
     carried,
     check_matrix,
@@ -26,8 +26,8 @@ from heatsketch.files._columns import (
     find_name,
     float_dtype,
 )
-from heatsketch.files._failures import needed, refuse_beyond_memory
-from heatsketch.files._table import Block, Table
+from heatsketch.io._failures import needed, refuse_beyond_memory
+from heatsketch.io._table import Block, Table
 
 __all__ = ["open_h5ad"]
 

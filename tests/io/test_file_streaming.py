@@ -18,7 +18,7 @@ PREAMBLE = """
 import resource, sys
 import numpy as np
 from pathlib import Path
-from heatsketch.files import Block, open_table, table_writer
+from heatsketch.io import Block, open_table, table_writer
 
 path = Path(sys.argv[1])
 small = path.with_name(path.name.replace("a.", "small."))

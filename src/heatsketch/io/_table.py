@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch.exceptions import FileFormatError, HeatSketchError
-from heatsketch.files._failures import reading, refuse_beyond_memory
+from heatsketch.io._failures import reading, refuse_beyond_memory
 
 __all__ = ["Block", "Table"]
 
@@ -35,7 +35,7 @@ class Block(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch.files import Block
+    >>> from heatsketch.io import Block
     >>> Block(np.eye(2), ids=np.array(["a", "b"])).labels
     {}
     """
@@ -49,7 +49,7 @@ class Block(NamedTuple):
 class Table(ABC):
     """A file of rows that has been looked at, and can be read as often as you like.
 
-    Made by :func:`heatsketch.files.open_table`. It keeps no file open between two readings.
+    Made by :func:`heatsketch.io.open_table`. It keeps no file open between two readings.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Table(ABC):
     >>> import numpy as np
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from heatsketch.files import open_table
+    >>> from heatsketch.io import open_table
     >>> with TemporaryDirectory() as folder:
     ...     np.save(Path(folder, "a.npy"), np.ones((5, 2), dtype="uint8"))
     ...     table = open_table(Path(folder, "a.npy"))

@@ -21,9 +21,9 @@ import numpy as np
 
 from heatsketch.atomic_file import atomic_file
 from heatsketch.exceptions import FileFormatError
-from heatsketch.files._columns import Wanted, choose_columns, numbered_names
-from heatsketch.files._output import Columns
-from heatsketch.files._table import Block, Table
+from heatsketch.io._columns import Wanted, choose_columns, numbered_names
+from heatsketch.io._output import Columns
+from heatsketch.io._table import Block, Table
 
 __all__ = ["csv_names", "open_csv", "plain", "text_lines", "write_csv"]
 

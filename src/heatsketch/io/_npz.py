@@ -19,7 +19,7 @@ import numpy as np
 
 from heatsketch.atomic_file import atomic_file
 from heatsketch.exceptions import FileFormatError, HeatSketchError
-from heatsketch.files._columns import (
+from heatsketch.io._columns import (
     Wanted,
     carried,
     check_matrix,
@@ -28,18 +28,18 @@ from heatsketch.files._columns import (
     float_dtype,
     numbered_names,
 )
-from heatsketch.files._failures import refuse_beyond_memory
-from heatsketch.files._graphs import Graph, graph_of_matrix
-from heatsketch.files._npy import ArrayLayout, array_layout, write_array_header
-from heatsketch.files._output import Columns
-from heatsketch.files._sparse_npz import (
+from heatsketch.io._failures import refuse_beyond_memory
+from heatsketch.io._graphs import Graph, graph_of_matrix
+from heatsketch.io._npy import ArrayLayout, array_layout, write_array_header
+from heatsketch.io._output import Columns
+from heatsketch.io._sparse_npz import (
     SparseNpzTable,
     is_sparse_matrix,
     read_sparse,
     sparse_shape,
     stored_array,
 )
-from heatsketch.files._table import Block, Table
+from heatsketch.io._table import Block, Table
 
 __all__ = ["matrix_shape", "open_npz", "read_matrix", "write_npz"]
 

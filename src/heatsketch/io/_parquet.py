@@ -20,11 +20,11 @@ import numpy as np
 
 from heatsketch.atomic_file import atomic_file
 from heatsketch.exceptions import FileFormatError
-from heatsketch.files._columns import FEW, Wanted, carried, choose_columns, float_dtype
-from heatsketch.files._failures import needed
-from heatsketch.files._output import Columns
-from heatsketch.files._parquet_pages import check_pages, column_chunks
-from heatsketch.files._table import Block, Table
+from heatsketch.io._columns import FEW, Wanted, carried, choose_columns, float_dtype
+from heatsketch.io._failures import needed
+from heatsketch.io._output import Columns
+from heatsketch.io._parquet_pages import check_pages, column_chunks
+from heatsketch.io._table import Block, Table
 
 __all__ = ["open_parquet", "parquet_names", "write_parquet"]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from heatsketch.exceptions import FileFormatError
-from heatsketch.files._thrift import CompactReader, EndOfDataError
+from heatsketch.io._thrift import CompactReader, EndOfDataError
 
 __all__ = ["check_pages", "column_chunks"]
 

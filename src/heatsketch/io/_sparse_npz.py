@@ -16,10 +16,10 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch.exceptions import FileFormatError
-from heatsketch.files._columns import check_matrix
-from heatsketch.files._failures import refuse_beyond_memory
-from heatsketch.files._npy import ArrayLayout
-from heatsketch.files._table import Block, Table
+from heatsketch.io._columns import check_matrix
+from heatsketch.io._failures import refuse_beyond_memory
+from heatsketch.io._npy import ArrayLayout
+from heatsketch.io._table import Block, Table
 
 __all__ = ["SparseNpzTable", "is_sparse_matrix", "read_sparse", "sparse_shape", "stored_array"]
 

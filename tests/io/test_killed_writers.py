@@ -17,7 +17,7 @@ from kill_points import (
 )
 
 from heatsketch.exceptions import FileError
-from heatsketch.files import open_table
+from heatsketch.io import open_table
 
 # The hooks see what goes through Python, which is every byte; strace sees the system, and takes
 # some minutes for each format.

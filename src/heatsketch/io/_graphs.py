@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch.exceptions import FileFormatError, HeatSketchError
-from heatsketch.files._csv import plain, text_lines
 from heatsketch.graph_affinity import Graph, undirected
+from heatsketch.io._csv import plain, text_lines
 
 __all__ = [
     "Graph",

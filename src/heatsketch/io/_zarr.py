@@ -22,7 +22,7 @@ import numpy as np
 
 from heatsketch.atomic_file import atomic_folder, file_errors
 from heatsketch.exceptions import FileFormatError
-from heatsketch.files._columns import (
+from heatsketch.io._columns import (
     Wanted,
     carried,
     check_matrix,
@@ -31,10 +31,10 @@ from heatsketch.files._columns import (
     float_dtype,
     numbered_names,
 )
-from heatsketch.files._failures import needed, refuse_beyond_memory
-from heatsketch.files._output import Columns
-from heatsketch.files._packed_chunks import refuse_bombs
-from heatsketch.files._table import Block, Table
+from heatsketch.io._failures import needed, refuse_beyond_memory
+from heatsketch.io._output import Columns
+from heatsketch.io._packed_chunks import refuse_bombs
+from heatsketch.io._table import Block, Table
 
 __all__ = ["open_zarr", "write_zarr"]
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from heatsketch.atomic_file import atomic_file
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.files._failures import needed
-from heatsketch.files._output import Columns
-from heatsketch.files._table import Block
+from heatsketch.io._failures import needed
+from heatsketch.io._output import Columns
+from heatsketch.io._table import Block
 
 __all__ = ["write_h5ad"]
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.files._columns import carried
-from heatsketch.files._table import Block
+from heatsketch.io._columns import carried
+from heatsketch.io._table import Block
 
 __all__ = ["Columns", "TableWriter"]
 
@@ -25,7 +25,7 @@ class Columns(NamedTuple):
 
 
 class TableWriter:
-    """A file of rows that is being written; made by :func:`heatsketch.files.table_writer`.
+    """A file of rows that is being written; made by :func:`heatsketch.io.table_writer`.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from heatsketch.cli import app
 from heatsketch.cli._exit_codes import ExitCode
 from heatsketch.exceptions import FileFormatError, HeatSketchError
-from heatsketch.files import Block, open_table, read_graph, table_writer
+from heatsketch.io import Block, open_table, read_graph, table_writer
 
 RUN = Path("/tmp/heatsketch-was-run")
 
