@@ -19,8 +19,7 @@ from heatsketch.io._csv import csv_names, open_csv, write_csv
 from heatsketch.io._edge_tables import edge_columns, edges_in_columns, read_edges
 from heatsketch.io._failures import reading
 from heatsketch.io._graphs import Graph, read_edge_list, read_matrix_market
-from heatsketch.io._h5ad import open_h5ad
-from heatsketch.io._h5ad_output import write_h5ad
+from heatsketch.io._h5ad import open_h5ad, write_h5ad
 from heatsketch.io._npy import open_npy, write_npy
 from heatsketch.io._npz import matrix_shape, open_npz, read_matrix, write_npz
 from heatsketch.io._output import Columns, TableWriter

@@ -12,7 +12,7 @@ from heatsketch.exceptions import HeatSketchError
 from heatsketch.io._columns import carried
 from heatsketch.io._table import Block
 
-__all__ = ["Columns", "TableWriter"]
+__all__ = ["Columns", "TableWriter", "joined"]
 
 
 class Columns(NamedTuple):
@@ -22,6 +22,14 @@ class Columns(NamedTuple):
     dtype: np.dtype
     ids: str | None
     labels: tuple[str, ...]
+
+
+def joined(columns: Columns, blocks: list[Block]) -> dict[str, np.ndarray]:
+    """Return the ids and the labels of all blocks by name; of no blocks, they are text."""
+    parts = {name: [block.labels[name] for block in blocks] for name in columns.labels}
+    if columns.ids is not None:
+        parts = {columns.ids: [block.ids for block in blocks], **parts}
+    return {n: np.concatenate(values or [np.empty(0, object)]) for n, values in parts.items()}
 
 
 class TableWriter:

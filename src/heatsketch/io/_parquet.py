@@ -1,10 +1,9 @@
 """Parquet: one file, or a folder of files with the same columns, in the order of their names.
 
 A column of lists of numbers, all of one length, is as many columns: ``e`` is ``e_0``, ``e_1``, ...
-Embeddings are kept so.
+Embeddings are stored so.
 
-Pages are held against their checksums where the file has them; ours do. (``pyarrow`` is imported
-in this file only.)
+Pages are compared with their checksums where the file has them; ours do.
 """
 
 from __future__ import annotations
@@ -12,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,61 +21,81 @@ from heatsketch.exceptions import FileFormatError
 from heatsketch.io._columns import FEW, Wanted, carried, choose_columns, float_dtype
 from heatsketch.io._failures import needed
 from heatsketch.io._output import Columns
-from heatsketch.io._parquet_pages import check_pages, column_chunks
 from heatsketch.io._table import Block, Table
 
-__all__ = ["open_parquet", "parquet_names", "write_parquet"]
+__all__ = ["ParquetTable", "open_parquet", "parquet_names", "write_parquet"]
 
 # Of each column chunk, so that a row group is never in memory as a whole.
 BUFFER_BYTES = 2**16
 ARROW_NAMES = {"b": "bool", "i": "int64", "u": "uint64", "f": "float64", "O": "string"}
 
 
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class ParquetTable(Table):
+    """Columns in one file or several."""
+
+    files: tuple[Path, ...]
+
+
 def open_parquet(path: Path, wanted: Wanted) -> Table:
-    """Look at the schema and at the number of rows."""
+    """Read the schema and the number of rows."""
     files = _files(path)
     with _opened(files[0]) as first:
-        schema = first.schema_arrow
-        n_rows = _n_rows(files[0], first.metadata)
+        schema, n_rows = first.schema_arrow, first.metadata.num_rows
     for other in files[1:]:
         with _opened(other) as file:
             _check_schema(other, file.schema_arrow, files[0], schema)
-            n_rows += _n_rows(other, file.metadata)
-    _refuse_nested(path, schema, wanted)
-    widths = {name: _width(files, schema.field(name)) for name in _lists(schema, wanted)}
-    places = _places(schema, widths)
-    numeric = {name: _numpy_dtype(schema.field(at.column).type) for name, at in places.items()}
-    numeric = {name: dtype for name, dtype in numeric.items() if dtype is not None}
-    names = choose_columns(path, _all_names(schema, widths), numeric, _in_parts(wanted, widths))
+            n_rows += file.metadata.num_rows
+    _check_nested(path, schema, wanted)
+    parts = {name: _parts(files, name) for name in _lists(schema, wanted)}
+    places = {name: (name, 0) for name in schema.names if name not in parts}
+    places |= {part: (name, i) for name in parts for i, part in enumerate(parts[name])}
+    kinds = {name: _numpy_dtype(schema.field(column).type) for name, (column, _) in places.items()}
+    numeric = {name: dtype for name, dtype in kinds.items() if dtype is not None}
+
+    def in_parts(names: Any) -> tuple[str, ...]:
+        return tuple(part for name in names for part in parts.get(name, [name]))
+
+    asked = wanted.columns and wanted._replace(columns=in_parts(wanted.columns))
+    names = choose_columns(path, in_parts(schema.names), numeric, asked or wanted)
+    features = [places[name] for name in names]
+    ids = () if wanted.ids is None else (wanted.ids,)
+    dtype = float_dtype(*(numeric[name] for name in names))
+    with_gaps = _columns_with_gaps(files, schema, wanted.labels)
+
+    def block(batch: Any, start: int) -> Block:
+        X = np.empty((batch.num_rows, len(names)), dtype=dtype)
+        found = {c: _matrix(path, batch, c, parts, dtype, start) for c, _ in features}
+        for column, (name, inside) in enumerate(features):
+            X[:, column] = found[name][:, inside]
+        labels = {name: _carried(batch.column(name), name in with_gaps) for name in wanted.labels}
+        return Block(X, _carried(batch.column(wanted.ids)) if ids else None, labels)
+
+    def stream(rows: int) -> Iterator[Block]:
+        columns = list(dict.fromkeys([*(column for column, _ in features), *wanted.labels, *ids]))
+        start = 0
+        for batch in _batches(files, rows, columns):
+            yield block(batch, start)
+            start += batch.num_rows
+        # Arrow would keep what it decoded: hundreds of MiB of a table with many columns.
+        needed("pyarrow", path).default_memory_pool().release_unused()
+
     return ParquetTable(
         path=path,
         names=names,
-        n_rows=n_rows,
-        dtype=float_dtype(*(numeric[name] for name in names)),
+        n_rows=max(0, n_rows),
+        dtype=dtype,
+        stream=stream,
+        has_ids=bool(ids),
+        label_names=wanted.labels,
         files=files,
-        wanted=wanted,
-        with_gaps=_columns_with_gaps(files, wanted.labels),
-        places=tuple(places[name] for name in names),
-        widths=widths,
     )
 
 
 def parquet_names(path: Path, header: bool | None) -> tuple[str, ...]:
-    """Return the names of all columns, whatever they hold."""
+    """Return the names of all columns, of numbers or not."""
     with _opened(_files(path)[0]) as file:
         return tuple(file.schema_arrow.names)
-
-
-def _n_rows(path: Path, metadata: Any) -> int:
-    """Return the number of rows, of which a footer tells twice."""
-    groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-    if min(groups, default=0) < 0 or sum(groups) != metadata.num_rows:
-        raise FileFormatError(
-            path,
-            f"it counts {metadata.num_rows} rows in all, and {groups[:9]} in its groups",
-            "write it anew; it is damaged",
-        )
-    return sum(groups)
 
 
 def _files(path: Path) -> tuple[Path, ...]:
@@ -103,6 +121,13 @@ def _opened(path: Path) -> Any:
     )
 
 
+def _batches(files: tuple[Path, ...], rows: int, columns: list[str]) -> Iterator[Any]:
+    for path in files:
+        with _opened(path) as file:
+            batches = file.iter_batches(rows, columns=columns, use_threads=False)
+            yield from (batch for batch in batches if batch.num_rows)
+
+
 def _check_schema(path: Path, schema: Any, first_path: Path, first: Any) -> None:
     if not schema.equals(first):
         ours, theirs = ({(f.name, str(f.type)) for f in s} for s in (schema, first))
@@ -114,9 +139,13 @@ def _check_schema(path: Path, schema: Any, first_path: Path, first: Any) -> None
         )
 
 
+def _types() -> Any:
+    return needed("pyarrow", Path()).types
+
+
 def _numpy_dtype(kind: Any) -> Any:
     """Return the dtype that holds a column's numbers; None if it holds none."""
-    types = needed("pyarrow", Path()).types
+    types = _types()
     if types.is_nested(kind):
         return _numpy_dtype(kind.value_type) if hasattr(kind, "value_type") else None
     if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
@@ -124,23 +153,22 @@ def _numpy_dtype(kind: Any) -> Any:
     return np.float64 if types.is_decimal(kind) else None
 
 
-def _refuse_nested(path: Path, schema: Any, wanted: Wanted) -> None:
-    types = needed("pyarrow", path).types
-    nested = [field.name for field in schema if types.is_nested(field.type)]
+def _check_nested(path: Path, schema: Any, wanted: Wanted) -> None:
+    """Raise if a column of lists or records is asked for that cannot be read."""
+    nested = {field.name: field.type for field in schema if _types().is_nested(field.type)}
     for name in (wanted.ids, *wanted.labels):
         if name in nested:
             raise FileFormatError(
                 path,
-                f"column {name!r} has lists or records in it ({schema.field(name).type})",
-                "carry along columns of single values",
+                f"column {name!r} has lists or records in it ({nested[name]})",
+                "use columns of single values for ids= and labels=",
             )
     for name in nested if wanted.columns is None else wanted.columns:
-        if name in nested and not _is_list(schema.field(name).type):
+        if name in nested and not _is_list(nested[name]):
             others = [other for other in schema.names if other not in nested]
             raise FileFormatError(
                 path,
-                f"column {name!r} holds {schema.field(name).type}, neither numbers nor lists of "
-                "numbers",
+                f"column {name!r} holds {nested[name]}, neither numbers nor lists of numbers",
                 f"choose others, for instance columns={others[:FEW]}"
                 if others
                 else "write a number, or a list of numbers, for each row",
@@ -150,15 +178,8 @@ def _refuse_nested(path: Path, schema: Any, wanted: Wanted) -> None:
 # --- lists of numbers ---------------------------------------------------------------------------
 
 
-class _Place(NamedTuple):
-    """Where a feature is: a column, and where in its lists, if these are lists."""
-
-    column: str
-    inside: int | None = None
-
-
 def _is_list(kind: Any) -> bool:
-    types = needed("pyarrow", Path()).types
+    types = _types()
     is_one = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     return is_one and not types.is_nested(kind.value_type) and _numpy_dtype(kind) is not None
 
@@ -171,132 +192,40 @@ def _lists(schema: Any, wanted: Wanted) -> list[str]:
     return [n for n in names if any(c == n or c.startswith(f"{n}_") for c in wanted.columns)]
 
 
-def _width(files: tuple[Path, ...], field: Any) -> int:
-    """Return how long the first list of a column is, by which all others are judged."""
-    for path in files:
-        check_pages(path, [field.name])
-        n_values = sum(chunk.n_values for chunk in column_chunks(path, [field.name]))
-        claimed = getattr(field.type, "list_size", 0)
-        if n_values and claimed > n_values:  # of which Arrow would make room
-            raise FileFormatError(
-                path,
-                f"column {field.name!r} claims lists of {claimed} numbers, and has {n_values}",
-                "check that the file is whole",
-            )
-        with _opened(path) as file:
-            for batch in file.iter_batches(1, columns=[field.name], use_threads=False):
-                first = batch.column(0)[0]
-                if first.is_valid and len(first):
-                    return len(first)
+def _parts(files: tuple[Path, ...], name: str) -> list[str]:
+    """Return the names of the columns that a column of lists is, by its first list."""
+    for batch in _batches(files, 1, [name]):
+        first = batch.column(0)[0]
+        if first.is_valid and len(first):
+            return [f"{name}_{inside}" for inside in range(len(first))]
     raise FileFormatError(
         files[0],
-        f"column {field.name!r} has no list with a number in it",
+        f"column {name!r} has no list with a number in it",
         "leave it out, with columns= for the others",
     )
 
 
-def _parts(name: str, width: int) -> list[str]:
-    return [f"{name}_{inside}" for inside in range(width)]
-
-
-def _all_names(schema: Any, widths: dict[str, int]) -> list[str]:
-    names = ([n] if n not in widths else _parts(n, widths[n]) for n in schema.names)
-    return [name for some in names for name in some]
-
-
-def _places(schema: Any, widths: dict[str, int]) -> dict[str, _Place]:
-    single = {name: _Place(name) for name in schema.names if name not in widths}
-    return single | {
-        inside: _Place(name, place)
-        for name, width in widths.items()
-        for place, inside in enumerate(_parts(name, width))
-    }
-
-
-def _in_parts(wanted: Wanted, widths: dict[str, int]) -> Wanted:
-    """Ask for every number of a list that is asked for."""
-    if wanted.columns is None:
-        return wanted
-    names = ([n] if n not in widths else _parts(n, widths[n]) for n in wanted.columns)
-    return wanted._replace(columns=tuple(name for some in names for name in some))
-
-
-def _columns_with_gaps(files: tuple[Path, ...], labels: tuple[str, ...]) -> frozenset[str]:
-    """Return the labels that have a missing value somewhere, or do not say.
-
-    Integers among these are read as floats in every block, not only where a gap is.
-    """
-    return frozenset(
-        chunk.name
-        for path in (files if labels else ())
-        for chunk in column_chunks(path, labels)
-        if chunk.n_nulls != 0
-    )
-
-
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class ParquetTable(Table):
-    """Columns in one file or several."""
-
-    files: tuple[Path, ...]
-    wanted: Wanted
-    with_gaps: frozenset[str]
-    places: tuple[_Place, ...]
-    widths: dict[str, int]
-
-    @property
-    def _carries(self) -> tuple[bool, tuple[str, ...]]:
-        return self.wanted.ids is not None, self.wanted.labels
-
-    def _blocks(self, rows: int) -> Iterator[Block]:
-        _, labels, ids, _, _ = self.wanted
-        features = [place.column for place in self.places]
-        columns = list(dict.fromkeys([*features, *labels, *([] if ids is None else [ids])]))
-        start = 0
-        for path in self.files:
-            with _opened(path) as file:
-                check_pages(path, columns)
-                for batch in file.iter_batches(rows, columns=columns, use_threads=False):
-                    if batch.num_rows:
-                        yield self._block(batch, start)
-                        start += batch.num_rows
-        # Which would keep what it decoded: hundreds of MiB of a table with many columns.
-        needed("pyarrow", self.path).default_memory_pool().release_unused()
-
-    def _block(self, batch: Any, start: int) -> Block:
-        _, labels, ids, _, _ = self.wanted
-        X = np.empty((batch.num_rows, len(self.names)), dtype=self.dtype)
-        done = 0
-        for name, some in groupby(self.places, key=lambda place: place.column):
-            inside = np.array([place.inside or 0 for place in some])
-            part = slice(done, done := done + len(inside))
-            if name in self.widths:
-                X[:, part] = self._matrix(batch, name, start)[:, inside]
-            else:
-                X[:, part] = _floats(batch.column(name), self.dtype)[:, np.newaxis]
-        return Block(
-            X,
-            None if ids is None else _carried(batch.column(ids)),
-            {name: _carried(batch.column(name), name in self.with_gaps) for name in labels},
+def _matrix(
+    path: Path, batch: Any, name: str, parts: dict[str, list[str]], dtype: np.dtype, start: int
+) -> np.ndarray:
+    """Return a column, or a column of lists, as a matrix; a missing list is a row of NaN."""
+    column = batch.column(name)
+    if name not in parts:
+        return _floats(column, dtype)[:, np.newaxis]
+    compute, width = needed("pyarrow.compute", path), len(parts[name])
+    lengths = compute.fill_null(compute.list_value_length(column), width).to_numpy()
+    if (lengths != width).any():
+        row = int(np.argmax(lengths != width))
+        raise FileFormatError(
+            path,
+            f"row {start + row} of column {name!r} is a list of {lengths[row]} numbers, where "
+            f"the first has {width}",
+            "make all lists of a column as long",
         )
-
-    def _matrix(self, batch: Any, name: str, start: int) -> np.ndarray:
-        """Return lists as rows; one that is missing is a row of NaN."""
-        compute = needed("pyarrow.compute", self.path)
-        column, width = batch.column(name), self.widths[name]
-        lengths = compute.fill_null(compute.list_value_length(column), width).to_numpy()
-        if (lengths != width).any():
-            row = int(np.argmax(lengths != width))
-            raise FileFormatError(
-                self.path,
-                f"row {start + row} of column {name!r} is a list of {lengths[row]} numbers, where "
-                f"the first has {width}",
-                "make all lists of a column as long",
-            )
-        X = np.full((len(column), width), np.nan, dtype=self.dtype)
-        there = column.is_valid().to_numpy(zero_copy_only=False)
-        X[there] = _floats(column.flatten(), self.dtype).reshape(-1, width)
-        return X
+    X = np.full((len(column), width), np.nan, dtype=dtype)
+    there = column.is_valid().to_numpy(zero_copy_only=False)
+    X[there] = _floats(column.flatten(), dtype).reshape(-1, width)
+    return X
 
 
 def _floats(column: Any, dtype: np.dtype) -> np.ndarray:
@@ -306,15 +235,29 @@ def _floats(column: Any, dtype: np.dtype) -> np.ndarray:
     return column.to_numpy(zero_copy_only=False)
 
 
+# --- ids and labels -----------------------------------------------------------------------------
+
+
+def _is_whole(kind: Any) -> bool:
+    return _types().is_integer(kind) or _types().is_boolean(kind)
+
+
+def _columns_with_gaps(files: tuple[Path, ...], schema: Any, labels: Any) -> set[str]:
+    """Return the labels of integers with a missing value, which are floats in every block."""
+    whole = [name for name in labels if _is_whole(schema.field(name).type)]
+    batches = _batches(files, 2**16, whole) if whole else ()
+    return {name for batch in batches for name in whole if batch.column(name).null_count}
+
+
 def _carried(column: Any, may_have_gaps: bool = False) -> np.ndarray:
-    types = needed("pyarrow", Path()).types
+    types = _types()
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if may_have_gaps and (types.is_integer(column.type) or types.is_boolean(column.type)):
+    if may_have_gaps:
         return column.cast("double", safe=False).to_numpy(zero_copy_only=False)
     values = carried(column.to_numpy(zero_copy_only=False))
     if types.is_timestamp(column.type) and column.type.tz is not None:
-        # Arrow keeps moments of all zones as those of UTC, and numpy knows no zone.
+        # Arrow stores times of all zones as UTC, and numpy knows no zone.
         values[:] = [None if text is None else f"{text}+00:00" for text in values]
     return values
 
