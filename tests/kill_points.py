@@ -80,6 +80,11 @@ LIBRARIES = {
 }
 
 
+def visible(folder):
+    """Return the names in a folder but those that killed writers left."""
+    return [name for name in os.listdir(folder) if not name.endswith(".part")]
+
+
 def name_of(kind):
     return f"out{kind}" if kind in TABLES else "out"
 

@@ -82,14 +82,19 @@ def open_csv(path: Path, wanted: Wanted) -> Table:
     )
 
 
-def _reader(path: Path, file: Any, names: Any, n_bytes: int, types: Any, on_bad: Any = None) -> Any:
-    """Return Arrow's reader of rows; ``types`` of None infers them."""
+def _reader(path: Path, file: Any, names: Any, n_bytes: int, types: Any) -> Any:
+    """Return Arrow's reader of rows; without ``types`` it infers them from rows that are valid."""
     arrow = needed("pyarrow.csv", path)
+    encoding = "utf8" if types else "latin1"  # in which everything is text
     return arrow.open_csv(
         file,
-        arrow.ReadOptions(use_threads=False, column_names=names, block_size=n_bytes),
+        arrow.ReadOptions(
+            use_threads=False, column_names=names, block_size=n_bytes, encoding=encoding
+        ),
         arrow.ParseOptions(
-            delimiter=_delimiter(path), newlines_in_values=True, invalid_row_handler=on_bad
+            delimiter=_delimiter(path),
+            newlines_in_values=True,
+            invalid_row_handler=None if types else lambda row: "skip",
         ),
         arrow.ConvertOptions(
             column_types=types,
@@ -106,7 +111,7 @@ def _numeric_columns(path: Path, names: tuple[str, ...], sample: bytes) -> set[s
     if not sample:
         return set(names)
     file = io.BytesIO(sample)
-    schema = _reader(path, file, names, len(sample), None, on_bad=lambda row: "skip").schema
+    schema = _reader(path, file, names, 2 * len(sample), None).schema
     return {name for name, kind in zip(names, schema.types, strict=True) if str(kind) in NUMERIC}
 
 

@@ -75,11 +75,11 @@ def open_npz(path: Path, wanted: Wanted) -> Table:
 def _layouts(path: Path) -> dict[str, ArrayLayout]:
     """Return the layout of every array by its name."""
     layouts = {}
-    with np.load(path, allow_pickle=False) as archive:
-        members = [info for info in archive.zip.infolist() if info.filename.endswith(".npy")]
+    with ZipFile(path) as archive:
+        members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
         check_unique(path, [info.filename for info in members], "the archive")
         for info in members:
-            with archive.zip.open(info) as file:
+            with archive.open(info) as file:
                 name = info.filename.removesuffix(".npy")
                 layouts[name] = array_layout(path, file, info.file_size)
     if not layouts:
