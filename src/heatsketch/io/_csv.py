@@ -1,6 +1,6 @@
 """Text with separators: ``.csv`` with commas, ``.tsv`` with tabs, and either of them ``.gz``.
 
-``pyarrow.csv`` parses the rows, about a mebibyte at a time. Numbers are float64. Ids and labels
+``pyarrow.csv`` parses the rows, a few hundred KiB at a time. Numbers are float64. Ids and labels
 are text, unchanged: ``007`` stays ``007``. An empty field among the numbers is NaN.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from heatsketch.atomic_file import atomic_file
 from heatsketch.exceptions import FileFormatError
-from heatsketch.io._columns import Wanted, choose_columns, numbered_names
+from heatsketch.io._columns import Wanted, check_unique, choose_columns, numbered_names
 from heatsketch.io._failures import needed, shortened
 from heatsketch.io._output import Columns
 from heatsketch.io._table import Block, Table
@@ -30,7 +30,8 @@ NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 NUMERIC = ("double", "int64", "null")  # types that Arrow infers
 MISSING = ["", "NA", "Na", "na", "NULL", "Null", "null"]
 SAMPLE_BYTES = 2**14  # of the lines from which types are inferred
-BLOCK_BYTES = 2**20  # parsed at a time
+# Parsed at a time: some lines, if they are long. Arrow reads up to 32 blocks ahead.
+BLOCK_BYTES, MOST_BLOCK_BYTES = 2**18, 2**22
 LONGEST_LINE = 2**24
 
 
@@ -39,7 +40,10 @@ def open_csv(path: Path, wanted: Wanted) -> Table:
     with opened_binary(path) as file:
         names, start = _header(path, file, wanted.header)
         file.seek(start)
-        sample = b"".join(file.readlines(SAMPLE_BYTES))
+        sample = file.read(SAMPLE_BYTES) + file.readline(LONGEST_LINE)
+    check_unique(path, names, "names of columns")
+    line = max(map(len, sample.splitlines()), default=0)
+    block_bytes = max(BLOCK_BYTES, 2 * line, min(32 * line, MOST_BLOCK_BYTES))
     ids = () if wanted.ids is None else (wanted.ids,)
     numeric = _numeric_columns(path, names, sample)
     if len(names) == 1 and not numeric and wanted.columns is None:
@@ -51,7 +55,7 @@ def open_csv(path: Path, wanted: Wanted) -> Table:
             file.seek(start)
             if sample:  # which Arrow requires
                 try:
-                    yield from _reader(path, file, names, max(BLOCK_BYTES, 4 * len(sample)), types)
+                    yield from _reader(path, file, names, block_bytes, types)
                 except needed("pyarrow", path).ArrowInvalid as error:
                     raise FileFormatError(
                         path,

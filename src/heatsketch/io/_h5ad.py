@@ -153,6 +153,7 @@ def write_h5ad(
     with atomic_file(path, overwrite=overwrite) as output:
         yield lambda X, ids, labels: blocks.append(Block(X.copy(), ids, labels))
         X = [np.empty((0, len(columns.names)), columns.dtype), *(block.X for block in blocks)]
+        refuse_beyond_memory(path, 3 * sum(part.nbytes for part in X), "writing it", "write .zarr")
         embedding, values = np.concatenate(X), joined(columns, blocks)
         ids = np.arange(len(embedding)) if columns.ids is None else values.pop(columns.ids)
         text = {n: pandas.Categorical(v) for n, v in values.items() if v.dtype.kind == "O"}
