@@ -81,7 +81,7 @@ def spread(folder, n_points=1_000_000):
 
 def write_points(path, n_points):
     """Write a manifold to a zarr folder, a million points at a time."""
-    from heatsketch.files import Block, table_writer
+    from heatsketch.io import Block, table_writer
 
     X = manifold(n_points, 16)
     with table_writer(path, [f"x{i}" for i in range(16)], dtype=np.float32) as writer:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from data import manifold
 
 from heatsketch import HeatSketch, load
-from heatsketch.files import open_table
+from heatsketch.io import open_table
 
 N_COMPONENTS = 32
 MOST = 1.25  # of the memory announced

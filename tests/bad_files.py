@@ -136,25 +136,10 @@ sparse_npz("negative shape", shape=[-4, -5])
 sparse_npz("no indices", shape=[4, 5], indices=None)
 sparse_npz("unknown format", shape=[4, 5], format=b"lil")
 sparse_npz("complex", shape=[4, 5], data=[1j] * 4)
-sparse_npz("floats for indices", shape=[4, 5], indices=[0.0, 1.0, 2.0, 3.0])
 sparse_npz("coordinates out of range", shape=[4, 5], format=b"coo", row=[9] * 4, col=[0] * 4)
 sparse_npz("a graph with two weights", files=BAD_GRAPHS, indices=[1, 0, 2, 3], data=[1.0, 2, 1, 1])
 sparse_npz("a graph that is not square", files=BAD_GRAPHS, shape=[4, 5])
 content("a.npz", "no graph", npz_bytes(**{"X.npy": WHOLE}), files=BAD_GRAPHS)
-
-
-@bad("a.npz", "a bomb")
-def bomb(path):
-    """Half a mebibyte that unpacks into half a gibibyte."""
-    shape = (2**26, 8)
-    header = npy_header(f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}}}\n")
-    with (
-        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
-        archive.open("X.npy", "w") as member,
-    ):
-        member.write(header)
-        for _ in range(64):
-            member.write(bytes(2**23))
 
 
 # --- text -----------------------------------------------------------------------------------
@@ -174,7 +159,6 @@ content("a.csv", "binary", bytes(range(256)) * 4)
 content("a.csv", "underscores", b"a,b\n1_0,2\n")
 content("a.csv", "a column that is not there", b"a,b\n1,2\n", columns=["c"])
 content("a.csv", "nothing but labels", b"a\n1\n", labels=["a"])
-content("a.csv", "a field without end", b"a,b\n1," + b"2" * 200_000 + b"\n")
 content("a.csv.gz", "not packed", b"a,b\n1,2\n")
 content("a.csv.gz", "cut short", gzip.compress(b"a,b\n" + b"1,2\n" * 1000)[:-10])
 content("a.tsv", "commas", b"a,b\n1,2\n")

@@ -54,7 +54,7 @@ WORDS = [b"nan", b"-1", b"1e999", b'"', b"\n", b",", b"99999999999", b"{", b"[",
 def good_file(folder, extension):
     """Write a small one, which has most of what the format has."""
     from heatsketch import HeatSketch
-    from heatsketch.files import Block, table_writer
+    from heatsketch.io import Block, table_writer
 
     path = Path(folder, f"a{extension}")
     X = np.random.default_rng(0).normal(size=(20, 2))
@@ -77,7 +77,7 @@ def good_file(folder, extension):
 def read(path):
     """Read a file of any of our formats, as who does not know better would."""
     from heatsketch import load
-    from heatsketch.files import GRAPH_EXTENSIONS, open_table, read_graph
+    from heatsketch.io import GRAPH_EXTENSIONS, open_table, read_graph
 
     name = path.name
     if name.endswith(".heatsketch"):
@@ -187,7 +187,7 @@ def guided(extension, count):
     import atheris
 
     with atheris.instrument_imports(include=["heatsketch"]):
-        importlib.import_module("heatsketch.files")
+        importlib.import_module("heatsketch.io")
         importlib.import_module("heatsketch.estimators._load")
     from heatsketch.exceptions import HeatSketchError
 

@@ -16,7 +16,7 @@ from fuzz_readers import COUNTS, good_file
 
 from heatsketch import load
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.files import GRAPH_EXTENSIONS, open_table, read_graph
+from heatsketch.io import GRAPH_EXTENSIONS, open_table, read_graph
 
 SEEN = []
 FORBIDDEN = {

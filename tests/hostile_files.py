@@ -4,21 +4,18 @@ Each is made by a small function, and kept for ever. Most readers have some in `
 already; those here are what an attacker would think of. To keep one more, add a function.
 """
 
-import gzip
 import io
 import json
 import os
 import pickle
 import struct
 import zipfile
-import zlib
 
 import anndata
 import h5py
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import zarr
 from bad_files import (
     OBJECTS,
     WHOLE,
@@ -30,7 +27,6 @@ from bad_files import (
     npz_bytes,
     zarr_array,
 )
-from numcodecs import Zstd
 
 HOSTILE = {}
 TABLE = {"files": HOSTILE}
@@ -94,17 +90,6 @@ def ways_out(path):
 # --- text ---------------------------------------------------------------------------------
 
 
-@bad("a.csv.gz", "a bomb of many lines", **TABLE)
-def many_lines(path):
-    """A bomb in a member of its own, behind a harmless one."""
-    with open(path, "wb") as file:
-        file.write(gzip.compress(b"a,b\n1,2\n"))
-        piece = zlib.compressobj(1, wbits=31)
-        for _ in range(40):
-            file.write(piece.compress(b"1,2\n" * 2**21))
-        file.write(piece.flush())
-
-
 content("a.csv", "a header of a million names", b"a," * 2**20 + b"b\n" + b"1\n", **TABLE)
 content("a.csv.gz", "a bare pickle", pickle.dumps(Runs()), **TABLE)
 content("a.edges", "a bare pickle", pickle.dumps(Runs()), **TABLE)
@@ -140,23 +125,6 @@ def page_bytes(**options):
     return file.getvalue()
 
 
-@bad("a.parquet", "a page of two gibibytes", **TABLE)
-def large_page(path):
-    """The header of a page claims them, and no checksum covers it."""
-    whole = page_bytes(compression="zstd")
-    assert whole[4:7] == b"\x15\x00\x15"  # a page of data, and the size of what it holds
-    end = next(place for place in range(7, 20) if whole[place] < 128) + 1
-    path.write_bytes(whole[:7] + b"\xfe\xff\xff\xff\x0f" + whole[end:])
-
-
-@bad("a.parquet", "a bomb of zstd", **TABLE)
-def zstd_page(path):
-    """All as it should be, but that a few kibibytes become a quarter of a gibibyte, in one page."""
-    table, n_rows = pa.table({"a": np.zeros(2**25)}), 2**25
-    sizes = {"row_group_size": n_rows, "max_rows_per_page": n_rows, "data_page_size": 2**30}
-    pq.write_table(table, path, compression="zstd", use_dictionary=False, **sizes)
-
-
 @bad("a.parquet", "a footer as long as the file", **TABLE)
 def long_footer(path):
     path.write_bytes(page_bytes()[:-8] + struct.pack("<I", 2**31 - 1) + b"PAR1")
@@ -173,21 +141,6 @@ def linked_chunk(path):
     folder = zarr_array(path).parent
     (folder / "c/1/0").unlink()
     (folder / "c/1/0").symlink_to("/etc/passwd")
-
-
-@bad("a.zarr", "a bomb of zstd", **TABLE)
-def zstd_chunk(path):
-    folder = zarr_array(path).parent
-    (folder / "c/1/0").write_bytes(Zstd().encode(bytes(2**28)))
-
-
-@bad("a.zarr", "a bomb of gzip", **TABLE)
-def gzip_chunk(path):
-    zarr.create_array(path, shape=(2, 2), chunks=(2, 2), dtype="f8", zarr_format=2)
-    metadata = json.loads((path / ".zarray").read_bytes())
-    metadata["compressor"] = {"id": "gzip", "level": 1}
-    (path / ".zarray").write_text(json.dumps(metadata))
-    (path / "0.0").write_bytes(gzip.compress(bytes(2**27), 1))
 
 
 @bad("a.zarr", "metadata a hundred thousand deep", **TABLE)

@@ -60,7 +60,7 @@ def write_model(room, path, data, overwrite):
 def write_table(room, path, data, overwrite):
     import numpy as np
 
-    files = importlib.import_module("heatsketch.files")
+    files = importlib.import_module("heatsketch.io")
     with files.table_writer(path, ["x", "y"], overwrite=overwrite) as writer:
         for _ in range(3):
             writer.append(files.Block(np.full((5, 2), NUMBERS[data])))
@@ -73,11 +73,16 @@ WRITERS |= dict.fromkeys(TABLES, write_table)
 
 
 LIBRARIES = {
-    **dict.fromkeys(TABLES, ("heatsketch.files",)),
-    ".parquet": ("heatsketch.files", "pyarrow.parquet"),
-    ".zarr": ("heatsketch.files", "zarr", "zarr.codecs"),
-    ".h5ad": ("heatsketch.files", "h5py", "pandas", "anndata.io"),
+    **dict.fromkeys(TABLES, ("heatsketch.io",)),
+    ".parquet": ("heatsketch.io", "pyarrow.parquet"),
+    ".zarr": ("heatsketch.io", "zarr", "zarr.codecs"),
+    ".h5ad": ("heatsketch.io", "h5py", "pandas", "anndata.io"),
 }
+
+
+def visible(folder):
+    """Return the names in a folder but those that killed writers left."""
+    return [name for name in os.listdir(folder) if not name.endswith(".part")]
 
 
 def name_of(kind):

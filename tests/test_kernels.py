@@ -15,10 +15,10 @@ import numpy as np
 from scipy import sparse
 from heatsketch import HeatSketch, gaussian_block, rademacher_block
 from heatsketch._core import kernels
-from heatsketch.hard_pairs import _squares
-from heatsketch.metrics import squared_distances_to
-from heatsketch.heat_operator import HeatOperator
-from heatsketch.neighbor_lists import NeighborLists, grow_tree
+from heatsketch.diffusion._pair_search import _squares
+from heatsketch.graph._metrics import squared_distances_to
+from heatsketch.diffusion._operator import HeatOperator
+from heatsketch.graph._ivf import NeighborLists, grow_tree
 
 digest = hashlib.sha256()
 rng = np.random.default_rng(0)

@@ -17,7 +17,7 @@ from heatsketch import HeatSketch
 from heatsketch._core.row_names import row_number, row_numbers
 from heatsketch.cli import app
 from heatsketch.cli._exit_codes import EXIT_CODES, in_options
-from heatsketch.files import open_table
+from heatsketch.io import open_table
 from heatsketch.persistence._container import read_model_file, write_model_file
 
 
@@ -224,7 +224,7 @@ def test_a_dry_run_reads_no_rows(desk, monkeypatch):
     def read(self):
         raise AssertionError("the rows were read")
 
-    monkeypatch.setattr("heatsketch.files.Table.read", read)
+    monkeypatch.setattr("heatsketch.io.Table.read", read)
     reply = json.loads(run("embed points.parquet --columns x,y -o o.npy --dry-run --json").stdout)
     assert (reply["rows"], reply["columns"], reply["dtype"]) == (60, 2, "float32")
     assert reply["bytes"] > 2**20

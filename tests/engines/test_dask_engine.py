@@ -33,7 +33,7 @@ from heatsketch.exceptions import (
     MissingValueError,
     NotStorableError,
 )
-from heatsketch.files import Block, table_writer
+from heatsketch.io import Block, table_writer
 
 # dask's own threads may warn while a cluster that was shot at shuts down.
 pytestmark = pytest.mark.filterwarnings("default:::distributed", "default:::asyncio")

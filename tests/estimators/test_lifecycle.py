@@ -87,7 +87,7 @@ class Lifecycle(RuleBasedStateMachine):
     @rule()
     def save(self):
         self.model.save(self.path, overwrite=True)
-        self.saved, self.orphans = {self.account}, False
+        self.saved = {self.account}
 
     @rule(point=st.integers(0, 60))
     def save_and_be_killed(self, point):
@@ -95,7 +95,7 @@ class Lifecycle(RuleBasedStateMachine):
             self.saved = (self.saved or {None}) | {self.account}
             self.orphans = True
         else:
-            self.saved, self.orphans = {self.account}, False
+            self.saved = {self.account}
 
     @precondition(lambda self: self.saved == {self.account})
     @rule()

@@ -17,8 +17,8 @@ from heatsketch.exceptions import (
     HeatSketchError,
     NotStorableError,
 )
-from heatsketch.files import Graph, read_graph
 from heatsketch.graph import graph_affinity
+from heatsketch.io import Graph, read_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
 

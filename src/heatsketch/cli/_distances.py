@@ -17,7 +17,7 @@ from heatsketch.cli._exit_codes import CommandError, ExitCode, as_exit_code
 from heatsketch.cli._models import load_sketch, positions
 from heatsketch.cli._options import Confidence, Overwrite
 from heatsketch.exceptions import FileFormatError, HeatSketchError
-from heatsketch.files import Block, refuse_same_file, table_writer
+from heatsketch.io import Block, refuse_same_file, table_writer
 
 __all__ = ["distances"]
 

@@ -62,7 +62,7 @@ def _parts(found: Any, moved: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _names(path: Path, ids: str | None) -> dict[int, Any]:
-    from heatsketch.files import open_table
+    from heatsketch.io import open_table
 
     kept: dict[int, Any] = {}
     for block in open_table(path, columns=(), ids=ids).blocks():

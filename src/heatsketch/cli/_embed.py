@@ -108,7 +108,7 @@ def embed(
 
 def _refuse_collisions(input: Path, places: _Places) -> None:
     from heatsketch.atomic_file import check_output_file
-    from heatsketch.files import refuse_same_file
+    from heatsketch.io import refuse_same_file
 
     refuse_same_file([input], places.embedding)
     if places.model is not None:

@@ -14,7 +14,7 @@ from heatsketch.cli._exit_codes import CommandError, ExitCode
 from heatsketch.cli._models import load_sketch, row_ids
 from heatsketch.cli._options import Confidence, Header, IdColumn, Key, Overwrite, whole_number
 from heatsketch.exceptions import FileFormatError
-from heatsketch.files import Block, Table, open_table, refuse_same_file
+from heatsketch.io import Block, Table, open_table, refuse_same_file
 
 __all__ = ["report"]
 

@@ -13,7 +13,7 @@ from heatsketch._core.checks import check_finite
 from heatsketch._core.progress import steps
 from heatsketch.cli._exit_codes import CommandError, ExitCode, as_exit_code
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.files import (
+from heatsketch.io import (
     GRAPH_EXTENSIONS,
     Block,
     Table,
@@ -39,7 +39,7 @@ BLOCK_ENTRIES = 2**22  # numbers that are written at a time
 
 
 class Wanted(NamedTuple):
-    """What was asked of an input; the arguments of :func:`heatsketch.files.open_table`."""
+    """What was asked of an input; the arguments of :func:`heatsketch.io.open_table`."""
 
     columns: list[str] | None
     labels: list[str] | None

@@ -29,7 +29,7 @@ from heatsketch.cli._rows import (
     open_wanted,
 )
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.files import refuse_same_file
+from heatsketch.io import refuse_same_file
 
 __all__ = ["transform"]
 

@@ -39,7 +39,7 @@ class Graph(NamedTuple):
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from heatsketch.files import read_graph
+    >>> from heatsketch.io import read_graph
     >>> with TemporaryDirectory() as folder:
     ...     length = Path(folder, "a.edges").write_text("anna bert 2.0")
     ...     graph = read_graph(Path(folder, "a.edges"))

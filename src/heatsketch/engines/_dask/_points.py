@@ -17,9 +17,9 @@ from heatsketch._core.partitioned import CHUNK_BYTES
 from heatsketch.engines._dask._cluster import Cluster, delayed, lazy_array
 from heatsketch.engines._dask._storage import read_block, write_block
 from heatsketch.exceptions import FileFormatError, HeatSketchError
-from heatsketch.files import open_table
-from heatsketch.files._parquet import ParquetTable
-from heatsketch.files._zarr import ZarrTable
+from heatsketch.io import open_table
+from heatsketch.io._parquet import ParquetTable
+from heatsketch.io._zarr import ZarrTable
 
 __all__ = ["points_in_files", "read_points"]
 

@@ -6,9 +6,11 @@ two different weights.
 
 from __future__ import annotations
 
+import io
 import re
 from array import array
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch.exceptions import FileFormatError, HeatSketchError
-from heatsketch.files._csv import plain, text_lines
 from heatsketch.graph._graph_affinity import Graph, undirected
+from heatsketch.io._csv import LONGEST_LINE, opened_binary
 
 __all__ = [
     "Graph",
@@ -36,6 +38,33 @@ LINES_AT_ONCE = 2**16
 INTEGER = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
 
 
+@contextmanager
+def _text_lines(path: Path) -> Iterator[Iterator[str]]:
+    """Yield the lines of a text; one that is too long to be one is an error."""
+
+    def lines() -> Iterator[str]:
+        while line := file.readline(LONGEST_LINE):
+            if len(line) == LONGEST_LINE:
+                raise FileFormatError(
+                    path, f"it has a line of over {LONGEST_LINE} characters", "check what it is"
+                )
+            yield line
+
+    with io.TextIOWrapper(opened_binary(path), encoding="utf-8-sig") as file:
+        yield lines()
+
+
+def _plain(text: str) -> str:
+    """Return text of numbers, unless ``float`` and ``int`` take more for a number than we do.
+
+    They take the underscores of Python's sources, and digits of all scripts: ``1_2`` is an id, and
+    not twelve.
+    """
+    if "_" in text or not text.isascii():
+        raise ValueError(f"{text[:60]!r} is no number")
+    return text
+
+
 class _Claims(NamedTuple):
     """What the first lines of a Matrix Market file say, found to be possible."""
 
@@ -51,7 +80,7 @@ def read_matrix_market(path: Path) -> Graph:
 
     Not by ``scipy.io.mmread``: some damaged files end its process by a segmentation fault.
     """
-    with text_lines(path) as lines:
+    with _text_lines(path) as lines:
         claims = _claims(path, lines)
         n_fields = 1 if claims.layout == "array" else 2 if claims.field == "pattern" else 3
         numbers = _numbers(path, lines, n_fields)
@@ -85,7 +114,7 @@ def _claims(path: Path, lines: Iterator[str]) -> _Claims:
             path, f"it is {layout}, {field} and {symmetry}", "write real numbers, symmetric or not"
         )
     sizes = next((line for line in lines if line.strip() and not line.startswith("%")), "")
-    n_rows, n_columns, *rest = (int(number) for number in plain(sizes).split())
+    n_rows, n_columns, *rest = (int(number) for number in _plain(sizes).split())
     if n_rows != n_columns:
         raise _not_square(path, n_rows, n_columns)
     whole = n_rows**2 if symmetry == "general" else n_rows * (n_rows + 1) // 2
@@ -107,7 +136,7 @@ def _numbers(path: Path, lines: Iterator[str], n_fields: int) -> np.ndarray:
     while some := list(islice(lines, LINES_AT_ONCE)):
         rows = [line.split() for line in some if line.strip() and not line.startswith("%")]
         for fields in rows:
-            plain("".join(fields))
+            _plain("".join(fields))
             if len(fields) != n_fields:
                 raise FileFormatError(
                     path,
@@ -138,7 +167,7 @@ def read_edge_list(path: Path) -> Graph:
     number_of: dict[str, int] = {}
     ends, weights = array("q"), array("d")
     n_fields = None
-    with text_lines(path) as lines:
+    with _text_lines(path) as lines:
         for number, line in enumerate(lines, start=1):
             text = line.strip()
             if not text or text[0] in "#%":
@@ -190,7 +219,7 @@ def _not_square(path: Path, n_rows: int, n_columns: int) -> FileFormatError:
 
 def _weight(path: Path, number: int, fields: list[str]) -> float:
     try:
-        return float(plain(fields[2])) if len(fields) == 3 else 1.0
+        return float(_plain(fields[2])) if len(fields) == 3 else 1.0
     except ValueError as error:
         raise FileFormatError(
             path, f"line {number}: weight {fields[2][:60]!r} is no number", "correct it"

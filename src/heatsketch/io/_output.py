@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.files._columns import carried
-from heatsketch.files._table import Block
+from heatsketch.io._columns import carried
+from heatsketch.io._table import Block
 
-__all__ = ["Columns", "TableWriter"]
+__all__ = ["Columns", "TableWriter", "joined"]
 
 
 class Columns(NamedTuple):
@@ -24,8 +24,16 @@ class Columns(NamedTuple):
     labels: tuple[str, ...]
 
 
+def joined(columns: Columns, blocks: list[Block]) -> dict[str, np.ndarray]:
+    """Return the ids and the labels of all blocks by name; of no blocks, they are text."""
+    parts = {name: [block.labels[name] for block in blocks] for name in columns.labels}
+    if columns.ids is not None:
+        parts = {columns.ids: [block.ids for block in blocks], **parts}
+    return {n: np.concatenate(values or [np.empty(0, object)]) for n, values in parts.items()}
+
+
 class TableWriter:
-    """A file of rows that is being written; made by :func:`heatsketch.files.table_writer`.
+    """A file of rows that is being written; made by :func:`heatsketch.io.table_writer`.
 
     Attributes
     ----------

@@ -14,19 +14,18 @@ import numpy as np
 
 from heatsketch.atomic_file import file_errors
 from heatsketch.exceptions import DtypeError, FileFormatError, HeatSketchError, OutputError
-from heatsketch.files._columns import Wanted
-from heatsketch.files._csv import csv_names, open_csv, write_csv
-from heatsketch.files._edge_tables import edge_columns, edges_in_columns, read_edges
-from heatsketch.files._failures import reading
-from heatsketch.files._graphs import Graph, read_edge_list, read_matrix_market
-from heatsketch.files._h5ad import open_h5ad
-from heatsketch.files._h5ad_output import write_h5ad
-from heatsketch.files._npy import open_npy, write_npy
-from heatsketch.files._npz import matrix_shape, open_npz, read_matrix, write_npz
-from heatsketch.files._output import Columns, TableWriter
-from heatsketch.files._parquet import open_parquet, parquet_names, write_parquet
-from heatsketch.files._table import Table
-from heatsketch.files._zarr import open_zarr, write_zarr
+from heatsketch.io._columns import Wanted
+from heatsketch.io._csv import csv_names, open_csv, write_csv
+from heatsketch.io._edge_tables import edge_columns, edges_in_columns, read_edges
+from heatsketch.io._failures import reading
+from heatsketch.io._graphs import Graph, read_edge_list, read_matrix_market
+from heatsketch.io._h5ad import open_h5ad, write_h5ad
+from heatsketch.io._npy import open_npy, write_npy
+from heatsketch.io._npz import matrix_shape, open_npz, read_matrix, write_npz
+from heatsketch.io._output import Columns, TableWriter
+from heatsketch.io._parquet import open_parquet, parquet_names, write_parquet
+from heatsketch.io._table import Table
+from heatsketch.io._zarr import open_zarr, write_zarr
 
 __all__ = [
     "GRAPH_EXTENSIONS",
@@ -115,7 +114,7 @@ def open_table(
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from heatsketch.files import open_table
+    >>> from heatsketch.io import open_table
     >>> with TemporaryDirectory() as folder:
     ...     length = Path(folder, "a.csv").write_text("who,x,y,kind\nanna,1,2,a\nbert,3,4,b")
     ...     table = open_table(Path(folder, "a.csv"), ids="who", labels=["kind"])
@@ -174,7 +173,7 @@ def read_graph(
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from heatsketch.files import read_graph
+    >>> from heatsketch.io import read_graph
     >>> with TemporaryDirectory() as folder:
     ...     length = Path(folder, "a.edges").write_text("# a path\n7 8\n8 9")
     ...     affinity, ids = read_graph(Path(folder, "a.edges"))
@@ -226,7 +225,7 @@ def graph_in_table(
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from heatsketch.files import graph_in_table
+    >>> from heatsketch.io import graph_in_table
     >>> with TemporaryDirectory() as folder:
     ...     length = Path(folder, "a.csv").write_text("source,target\n1,2\n")
     ...     print(graph_in_table(Path(folder, "a.csv")))
@@ -289,7 +288,7 @@ def table_writer(
     >>> import numpy as np
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from heatsketch.files import Block, open_table, table_writer
+    >>> from heatsketch.io import Block, open_table, table_writer
     >>> with TemporaryDirectory() as folder:
     ...     with table_writer(Path(folder, "a.csv"), ["x", "y"], ids="who") as writer:
     ...         writer.append(Block(np.eye(2), ids=["anna", "bert"]))
@@ -336,7 +335,7 @@ def refuse_same_file(
 
     Examples
     --------
-    >>> from heatsketch.files import refuse_same_file
+    >>> from heatsketch.io import refuse_same_file
     >>> refuse_same_file(["/tmp"], "/tmp/../tmp")
     Traceback (most recent call last):
     heatsketch.exceptions.OutputError: output=/tmp/../tmp is also the input /tmp; use another...

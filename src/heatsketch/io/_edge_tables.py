@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from heatsketch.exceptions import FileFormatError
-from heatsketch.files._graphs import Graph, graph_of_edges
-from heatsketch.files._table import Table
+from heatsketch.io._graphs import Graph, graph_of_edges
+from heatsketch.io._table import Table
 
 __all__ = ["edge_columns", "edges_in_columns", "read_edges"]
 
@@ -31,7 +31,7 @@ def edge_columns(names: Sequence[str], carried: Collection[str | None] = ()) -> 
 
     Examples
     --------
-    >>> from heatsketch.files._edge_tables import edge_columns
+    >>> from heatsketch.io._edge_tables import edge_columns
     >>> edge_columns(["Source", "Target", "Type", "Weight"]), edge_columns(["x", "y"])
     (('Source', 'Target', 'Weight'), ())
     """

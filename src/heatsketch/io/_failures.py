@@ -13,7 +13,7 @@ from heatsketch._core.memory import physical_memory
 from heatsketch.atomic_file import file_errors
 from heatsketch.exceptions import FileFormatError, HeatSketchError, MemoryBudgetError
 
-__all__ = ["needed", "reading", "refuse_beyond_memory"]
+__all__ = ["needed", "reading", "refuse_beyond_memory", "shortened"]
 
 # Of the system, not of what is in the file: libraries also raise OSError for damaged files.
 OF_THE_SYSTEM = {
@@ -55,17 +55,21 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def _format_error(path: Path, error: Exception) -> FileFormatError:
-    cause = " ".join(str(error).split()) or "no further words"
-    if len(cause) > LONGEST_CAUSE:
-        cause = f"{cause[:LONGEST_CAUSE]}..."
+    cause = shortened(error)
     remedy = "check that the file is whole, and what its extension says"
     if isinstance(error, UnicodeError):
         remedy = "save it as UTF-8"
     return FileFormatError(path, f"cannot be read ({type(error).__name__}: {cause})", remedy)
 
 
+def shortened(error: Exception) -> str:
+    """Return the message of an error on one line of limited length."""
+    cause = " ".join(str(error).split()) or "no message"
+    return cause if len(cause) <= LONGEST_CAUSE else f"{cause[:LONGEST_CAUSE]}..."
+
+
 def needed(library: str, path: Path) -> Any:
-    """Import an optional library, or say how to install it."""
+    """Import an optional library, or raise an error that tells how to install it."""
     try:
         return importlib.import_module(library)
     except ImportError as error:
@@ -82,7 +86,7 @@ def refuse_beyond_memory(
     what: str,
     remedy: str = "read it in blocks, or choose some of its columns",
 ) -> None:
-    """Refuse to hold what this machine has no memory for, before any of it is allocated."""
+    """Raise if something exceeds the memory of this machine, before any of it is allocated."""
     there = physical_memory()
     if n_bytes > there:
         raise MemoryBudgetError(

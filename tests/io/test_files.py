@@ -19,7 +19,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from heatsketch.exceptions import FileFormatError
-from heatsketch.files import (
+from heatsketch.io import (
     TABLE_EXTENSIONS,
     Block,
     open_table,

@@ -27,8 +27,8 @@ the cause and a remedy. Nothing is ever unpickled, and a chunk that is missing i
 
 from __future__ import annotations
 
-from heatsketch.files._graphs import Graph
-from heatsketch.files._open import (
+from heatsketch.io._graphs import Graph
+from heatsketch.io._open import (
     GRAPH_EXTENSIONS,
     TABLE_EXTENSIONS,
     check_readable,
@@ -38,8 +38,8 @@ from heatsketch.files._open import (
     refuse_same_file,
     table_writer,
 )
-from heatsketch.files._output import TableWriter
-from heatsketch.files._table import Block, Table
+from heatsketch.io._output import TableWriter
+from heatsketch.io._table import Block, Table
 
 __all__ = [
     "GRAPH_EXTENSIONS",

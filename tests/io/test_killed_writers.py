@@ -13,11 +13,12 @@ from kill_points import (
     killed_at_every_point,
     name_of,
     refuse_call,
+    visible,
     write_table,
 )
 
 from heatsketch.exceptions import FileError
-from heatsketch.files import open_table
+from heatsketch.io import open_table
 
 # The hooks see what goes through Python, which is every byte; strace sees the system, and takes
 # some minutes for each format.
@@ -44,7 +45,7 @@ def test_killed_at_any_point_a_table_is_the_old_or_the_new(extension, tmp_path):
         assert found <= {NUMBERS[b"one"], NUMBERS[b"two"]}
         write_table(None, path, b"three", True)
         assert number_in(path) == NUMBERS[b"three"]
-        assert os.listdir(folder) == [path.name]
+        assert visible(folder) == [path.name]
     assert n_points >= 10
     assert len(found) == 2  # some were killed before the step, and some after
 

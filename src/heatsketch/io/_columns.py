@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -18,10 +18,13 @@ __all__ = [
     "FEW",
     "Wanted",
     "carried",
+    "check_length",
     "check_matrix",
+    "check_unique",
     "choose_columns",
     "column_positions",
     "find_name",
+    "find_table",
     "float_dtype",
     "numbered_names",
 ]
@@ -34,7 +37,7 @@ LOOKED_AT = 10_000  # names that may be meant: comparing a million takes a minut
 
 
 class Wanted(NamedTuple):
-    """What was asked of a file; the arguments of :func:`heatsketch.files.open_table`."""
+    """What was asked of a file; the arguments of :func:`heatsketch.io.open_table`."""
 
     columns: tuple[str, ...] | None = None
     labels: tuple[str, ...] = ()
@@ -73,6 +76,29 @@ def check_matrix(path: Path, shape: tuple[int, ...], dtype: Any, name: str = "th
         raise FileFormatError(path, f"{name} has no columns", "save at least one")
 
 
+def check_length(path: Path, what: str, shape: tuple[int, ...], n_rows: int) -> None:
+    """Raise if ids or labels are not one value for each row."""
+    if shape != (n_rows,):
+        raise FileFormatError(
+            path, f"{what} has shape {shape}, not ({n_rows},)", "use one value for each row"
+        )
+
+
+def find_table(path: Path, shapes: Mapping[str, tuple[int, ...]], key: str | None) -> str:
+    """Return ``key`` if there is such an array, or the only array that may be a table."""
+    if key is not None:
+        return find_name(path, key, shapes, "key")
+    tables = [name for name, shape in shapes.items() if len(shape) == 2]
+    if len(tables) == 1 or len(shapes) == 1:
+        return (tables or list(shapes))[0]
+    some = ", ".join(f"{name!r} {shape}" for name, shape in list(shapes.items())[:FEW])
+    raise FileFormatError(
+        path,
+        f"{len(tables)} of its arrays have two axes: {some or 'it holds none'}",
+        "name the one with key=",
+    )
+
+
 def find_name(path: Path, name: str, known: Collection[str], argument: str) -> str:
     """Return ``name`` if it is among the known ones, else say which are near it."""
     if name in known:
@@ -93,7 +119,7 @@ def column_positions(
     if columns is None:
         return None
     place = {name: position for position, name in enumerate(names)}
-    _refuse_repeated(path, columns, "columns")
+    check_unique(path, columns, "columns")
     return tuple(place[find_name(path, name, place, "columns")] for name in columns)
 
 
@@ -101,14 +127,14 @@ def choose_columns(
     path: Path, names: Sequence[str], numeric: Collection[str], wanted: Wanted
 ) -> tuple[str, ...]:
     """Return the names of the features: those wanted, or all that are not carried along."""
-    _refuse_repeated(path, names, "names of columns")
+    check_unique(path, names, "names of columns")
     for argument, given in (("labels", wanted.labels), ("ids", (wanted.ids,))):
         for name in given:
             if name is not None:
                 find_name(path, name, names, argument)
     carried_along = {*wanted.labels, wanted.ids}
     if wanted.columns is not None:
-        _refuse_repeated(path, wanted.columns, "columns")
+        check_unique(path, wanted.columns, "columns")
         features = tuple(find_name(path, name, names, "columns") for name in wanted.columns)
     else:
         features = tuple(name for name in names if name not in carried_along)
@@ -130,7 +156,8 @@ def _no_numbers(path: Path, texts: list[str], others: list[str]) -> FileFormatEr
     return FileFormatError(path, f"{cause} not hold numbers", remedy)
 
 
-def _refuse_repeated(path: Path, names: Sequence[str], what: str) -> None:
+def check_unique(path: Path, names: Sequence[str], what: str) -> None:
+    """Raise if a name occurs twice."""
     twice, times = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
     if times > 1:
         raise FileFormatError(path, f"{what} has {twice!r} twice", "give each a name of its own")

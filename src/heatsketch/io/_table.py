@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,15 +11,16 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch.exceptions import FileFormatError, HeatSketchError
-from heatsketch.files._failures import reading, refuse_beyond_memory
+from heatsketch.io._columns import Wanted, column_positions
+from heatsketch.io._failures import reading, refuse_beyond_memory
 
-__all__ = ["Block", "Table"]
+__all__ = ["Block", "Table", "array_table", "slices"]
 
 BLOCK_BYTES = 2**26  # of a block whose number of rows is left to us
 
 
 class Block(NamedTuple):
-    """Some rows of a table, with what is known of them.
+    """Some rows of a table, with their ids and labels.
 
     Attributes
     ----------
@@ -29,13 +29,13 @@ class Block(NamedTuple):
     ids : array of shape (n_rows,) or None
         One name or number for each row.
     labels : dict of str to array
-        The columns that are carried along. Numbers are bool, int64, uint64 or float64; text is
+        The columns that are passed through. Numbers are bool, int64, uint64 or float64; text is
         an object array of str, with None where a value is missing.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch.files import Block
+    >>> from heatsketch.io import Block
     >>> Block(np.eye(2), ids=np.array(["a", "b"])).labels
     {}
     """
@@ -46,10 +46,10 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class Table(ABC):
-    """A file of rows that has been looked at, and can be read as often as you like.
+class Table:
+    """A file of rows whose header was read and checked; its rows can be read repeatedly.
 
-    Made by :func:`heatsketch.files.open_table`. It keeps no file open between two readings.
+    Made by :func:`heatsketch.io.open_table`. It keeps no file open between two readings.
 
     Attributes
     ----------
@@ -64,13 +64,17 @@ class Table(ABC):
         Whether ``X`` comes as ``scipy.sparse.csr_array``.
     has_ids : bool
         Whether blocks have ids.
+    label_names : tuple of str
+        The labels that blocks have.
+    stream : callable
+        Given a number of rows, yields all rows in order in blocks of at most that many.
 
     Examples
     --------
     >>> import numpy as np
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from heatsketch.files import open_table
+    >>> from heatsketch.io import open_table
     >>> with TemporaryDirectory() as folder:
     ...     np.save(Path(folder, "a.npy"), np.ones((5, 2), dtype="uint8"))
     ...     table = open_table(Path(folder, "a.npy"))
@@ -83,11 +87,10 @@ class Table(ABC):
     names: tuple[str, ...]
     n_rows: int
     dtype: np.dtype
+    stream: Callable[[int], Iterator[Block]]
     is_sparse: bool = False
-
-    @abstractmethod
-    def _blocks(self, rows: int) -> Iterator[Block]:
-        """Give the rows in order, at most ``rows`` at a time."""
+    has_ids: bool = False
+    label_names: tuple[str, ...] = ()
 
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
         """Iterate over all rows in order, holding one block in memory.
@@ -107,7 +110,7 @@ class Table(ABC):
             raise HeatSketchError(f"rows={rows!r} of a block must be at least 1; give more.")
         n_seen = 0
         with reading(self.path):
-            for block in self._blocks(rows):
+            for block in self.stream(rows):
                 n_seen += block.X.shape[0]
                 self._check_ids(block.ids, n_seen)
                 yield block
@@ -120,39 +123,28 @@ class Table(ABC):
 
     def read(self) -> Block:
         """Return all rows as one block."""
-        pieces = []
+        parts = []
         if not self.is_sparse:
             size = self.n_rows * len(self.names) * self.dtype.itemsize
             refuse_beyond_memory(self.path, size, f"X of {self.n_rows} rows")
             X = np.empty((self.n_rows, len(self.names)), dtype=self.dtype)
         start = 0
         for block in self.blocks():
-            if self.is_sparse:
-                pieces.append(block)
-            else:
+            if not self.is_sparse:
                 X[start : start + len(block.X)] = block.X
                 start += len(block.X)
-                pieces.append(block._replace(X=None))  # or all of X would be held twice
+                block = block._replace(X=None)  # or all of X would be held twice
+            parts.append(block)
         if self.is_sparse:
             empty = sparse.csr_array((0, len(self.names)), dtype=self.dtype)
-            X = sparse.vstack([empty, *(piece.X for piece in pieces)], format="csr")
-        return Block(X, *self._joined(pieces))
-
-    def _joined(self, pieces: list[Block]) -> tuple[Any, dict[str, Any]]:
-        """Join the ids and the labels of all blocks; of no rows at all, they are text."""
-        none = np.empty(0, dtype=object)
-        has_ids, label_names = self._carries
-        ids = [piece.ids for piece in pieces] or [none]
+            X = sparse.vstack([empty, *(part.X for part in parts)], format="csr")
+        none = np.empty(0, dtype=object)  # ids and labels of no rows at all are text
+        ids = np.concatenate([part.ids for part in parts] or [none]) if self.has_ids else None
         labels = {
-            name: np.concatenate([piece.labels[name] for piece in pieces] or [none])
-            for name in label_names
+            name: np.concatenate([part.labels[name] for part in parts] or [none])
+            for name in self.label_names
         }
-        return np.concatenate(ids) if has_ids else None, labels
-
-    @property
-    @abstractmethod
-    def _carries(self) -> tuple[bool, tuple[str, ...]]:
-        """Whether blocks have ids, and the names of their labels."""
+        return Block(X, ids, labels)
 
     def _check_ids(self, ids: Any, stop: int) -> None:
         if ids is None or ids.dtype.kind not in "Of":
@@ -164,13 +156,52 @@ class Table(ABC):
                 self.path, f"row {row} has no id", "fill it in, or use another column for ids="
             )
 
-    @property
-    def has_ids(self) -> bool:
-        """Whether blocks have ids."""
-        return self._carries[0]
-
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({str(self.path)!r}, n_rows={self.n_rows}, "
             f"n_columns={len(self.names)}, dtype={self.dtype})"
         )
+
+
+def array_table(
+    path: Path,
+    wanted: Wanted,
+    names: tuple[str, ...],
+    read: Callable[[int], Iterator[Any]],
+    *,
+    ids: Any = None,
+    labels: Mapping[str, Any] = {},
+    kind: type[Table] = Table,
+    **fields: Any,
+) -> Any:
+    """Return a table of one matrix, with ids and labels that are in memory.
+
+    ``read`` yields all rows of the matrix, at most as many at a time as it is given.
+    """
+    positions = column_positions(path, names, wanted.columns)
+
+    def stream(rows: int) -> Iterator[Block]:
+        start = 0
+        for X in read(rows):
+            part = slice(start, start := start + X.shape[0])
+            X = X if positions is None else X[:, list(positions)]
+            dtype = fields["dtype"]
+            yield Block(
+                X.astype(dtype) if sparse.issparse(X) else np.ascontiguousarray(X, dtype),
+                None if ids is None else ids[part],
+                {name: values[part] for name, values in labels.items()},
+            )
+
+    return kind(
+        path=path,
+        names=names if wanted.columns is None else wanted.columns,
+        stream=stream,
+        has_ids=ids is not None,
+        label_names=tuple(labels),
+        **fields,
+    )
+
+
+def slices(X: Any, rows: int) -> Iterator[Any]:
+    """Yield the rows of something that can be sliced, at most ``rows`` at a time."""
+    yield from (X[start : start + rows] for start in range(0, X.shape[0], rows))

@@ -8,7 +8,7 @@ import pytest
 
 from heatsketch.engines._dask._points import _from_file
 from heatsketch.exceptions import FileError, FileFormatError, HeatSketchError, OutputExistsError
-from heatsketch.files import (
+from heatsketch.io import (
     GRAPH_EXTENSIONS,
     TABLE_EXTENSIONS,
     Block,
@@ -141,7 +141,7 @@ def test_a_missing_library_says_how_to_install_it(tmp_path, extension, monkeypat
     def absent(name, *arguments):
         raise ImportError(name)
 
-    monkeypatch.setattr("heatsketch.files._failures.importlib.import_module", absent)
+    monkeypatch.setattr("heatsketch.io._failures.importlib.import_module", absent)
     with pytest.raises(ImportError, match=r'pip install "heatsketch\[files\]"'):
         open_table(tmp_path / f"a{extension}")
     with (
@@ -166,7 +166,7 @@ def test_a_file_that_changes_meanwhile_is_noticed(tmp_path):
 
 def test_what_does_not_fit_is_refused_before_it_is_read(tmp_path, monkeypatch):
     np.save(tmp_path / "a.npy", np.eye(3))
-    monkeypatch.setattr("heatsketch.files._failures.physical_memory", lambda: 70.0)
+    monkeypatch.setattr("heatsketch.io._failures.physical_memory", lambda: 70.0)
     with pytest.raises(MemoryError, match="read it in blocks, or choose some of its columns"):
         open_table(tmp_path / "a.npy").read()
     assert len(list(open_table(tmp_path / "a.npy").blocks(1))) == 3
@@ -178,7 +178,7 @@ import resource, shutil, signal, sys
 from pathlib import Path
 import numpy as np
 from heatsketch.exceptions import FileError
-from heatsketch.files import TABLE_EXTENSIONS, Block, open_table, table_writer
+from heatsketch.io import TABLE_EXTENSIONS, Block, open_table, table_writer
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 folder = Path(sys.argv[1])
