@@ -31,7 +31,7 @@ lowest: ## the tests with the lowest version of each library that we allow, in b
 nightly: ## what takes too long for every change: more examples, flipped bits, kills by the system
 	HEATSKETCH_BIT_FLIPS=10000 HEATSKETCH_CHANGED_FILES=20000 HEATSKETCH_STRACE=1 \
 	python -m pytest --timeout=3600 --hypothesis-profile=nightly tests/persistence/test_changed_files.py \
-	tests/estimators/test_relations.py tests/estimators/test_lifecycle.py tests/io/test_killed_writers.py tests/test_atomic_file.py
+	tests/estimators/test_relations.py tests/estimators/test_lifecycle.py tests/io/test_killed_writers.py tests/core/test_atomic_file.py
 
 weekly: ## statistics with a seed of this week, and four times as many trials
 	HEATSKETCH_SEED=$$(date +%G%V) HEATSKETCH_COLUMNS=4200000 HEATSKETCH_TRIALS=62252 \
@@ -42,7 +42,7 @@ repeat: ## the tests of the cluster fifty times, in hours, and write docs/benchm
 
 fuzz: ## damage two million files, and write how long that took to docs/benchmarks
 	python -m pip install --group fuzz
-	python tests/fuzz_readers.py
+	python tests/_support/fuzz_readers.py
 
 mutants: ## change the code, and see whether a test notices; in hours
 	python -m pip install --group mutants

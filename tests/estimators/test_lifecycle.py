@@ -19,7 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from kill_points import kill_self_at
 from registry import cloud
 
-from heatsketch import HeatSketch, atomic_file, load
+from heatsketch import HeatSketch, load
+from heatsketch._core import atomic_file
 from heatsketch.exceptions import OutputExistsError
 
 X, NEW = cloud(40), cloud(9, seed=1)

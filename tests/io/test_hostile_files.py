@@ -14,7 +14,7 @@ import pytest
 from bad_files import BAD_FILES, BAD_GRAPHS
 from hostile_files import HOSTILE
 
-HERE = Path(__file__).parents[1]  # where the helpers are
+HERE = Path(__file__).parents[1] / "_support"  # where the helpers are
 RUN = Path("/tmp/heatsketch-was-run")
 MIB = 2**20
 BOUNDED = (".npy", ".csv", ".tsv", ".edges", ".mtx", ".heatsketch")  # not packed, see SECURITY.md

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from heatsketch.atomic_file import file_errors
+from heatsketch._core.atomic_file import file_errors
 from heatsketch.cli._console import Reply
 from heatsketch.cli._exit_codes import CommandError, ExitCode, as_exit_code
 from heatsketch.cli._models import load_sketch, positions

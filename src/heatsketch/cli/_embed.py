@@ -107,7 +107,7 @@ def embed(
 
 
 def _refuse_collisions(input: Path, places: _Places) -> None:
-    from heatsketch.atomic_file import check_output_file
+    from heatsketch._core.atomic_file import check_output_file
     from heatsketch.io import refuse_same_file
 
     refuse_same_file([input], places.embedding)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from heatsketch.atomic_file import check_output_file
+from heatsketch._core.atomic_file import check_output_file
 from heatsketch.cli._console import Reply
 from heatsketch.cli._exit_codes import CommandError, ExitCode
 from heatsketch.cli._models import load_sketch, row_ids

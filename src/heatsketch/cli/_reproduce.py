@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from heatsketch._core.atomic_file import file_errors
 from heatsketch._core.progress import steps
-from heatsketch.atomic_file import file_errors
 from heatsketch.cli._console import Reply
 from heatsketch.cli._exit_codes import CommandError, ExitCode
 

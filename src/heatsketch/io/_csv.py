@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from heatsketch.atomic_file import atomic_file
+from heatsketch._core.atomic_file import atomic_file
 from heatsketch.exceptions import FileFormatError
 from heatsketch.io._columns import Wanted, check_unique, choose_columns, numbered_names
 from heatsketch.io._failures import needed, shortened

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from heatsketch._core.atomic_file import file_errors
 from heatsketch._core.memory import physical_memory
-from heatsketch.atomic_file import file_errors
 from heatsketch.exceptions import FileFormatError, HeatSketchError, MemoryBudgetError
 
 __all__ = ["needed", "reading", "refuse_beyond_memory", "shortened"]

@@ -15,7 +15,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from heatsketch.atomic_file import atomic_file
+from heatsketch._core.atomic_file import atomic_file
 from heatsketch.exceptions import FileFormatError
 from heatsketch.io._columns import Wanted, check_matrix, float_dtype, numbered_names
 from heatsketch.io._output import Columns

@@ -17,7 +17,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import numpy as np
 from scipy import sparse
 
-from heatsketch.atomic_file import atomic_file
+from heatsketch._core.atomic_file import atomic_file
 from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.io._columns import (
     Wanted,

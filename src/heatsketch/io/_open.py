@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch.atomic_file import file_errors
+from heatsketch._core.atomic_file import file_errors
 from heatsketch.exceptions import DtypeError, FileFormatError, HeatSketchError, OutputError
 from heatsketch.io._columns import Wanted
 from heatsketch.io._csv import csv_names, open_csv, write_csv
@@ -281,7 +281,7 @@ def table_writer(
     Raises
     ------
     OutputExistsError, FileError
-        As for :func:`heatsketch.atomic_file.atomic_file`.
+        As for :func:`heatsketch._core.atomic_file.atomic_file`.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch.atomic_file import atomic_file
+from heatsketch._core.atomic_file import atomic_file
 from heatsketch.exceptions import FileFormatError
 from heatsketch.io._columns import FEW, Wanted, carried, choose_columns, float_dtype
 from heatsketch.io._failures import needed

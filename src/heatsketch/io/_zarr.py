@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch.atomic_file import atomic_folder, file_errors
+from heatsketch._core.atomic_file import atomic_folder, file_errors
 from heatsketch.exceptions import FileFormatError
 from heatsketch.io._columns import (
     Wanted,

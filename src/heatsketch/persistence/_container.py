@@ -23,7 +23,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from heatsketch.atomic_file import atomic_file, file_errors
+from heatsketch._core.atomic_file import atomic_file, file_errors
 from heatsketch.exceptions import FileFormatError, ModelVersionError, NotStorableError
 
 __all__ = ["FORMAT_VERSION", "ModelFile", "read_header", "read_model_file", "write_model_file"]

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from heatsketch._core.atomic_file import atomic_file
 from heatsketch._core.progress import steps
 from heatsketch._core.row_names import FIRST_OF_TEXT
-from heatsketch.atomic_file import atomic_file
 from heatsketch.diffusion._confidence import scale_interval
 from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.exceptions import HeatSketchError

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch.atomic_file import atomic_file, file_errors
+from heatsketch._core.atomic_file import atomic_file, file_errors
 
 __all__ = ["Journal", "Storage", "map_block", "read_block", "write_block"]
 

@@ -75,7 +75,7 @@ def atomic_file(path: Any, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from heatsketch.atomic_file import atomic_file
+    >>> from heatsketch._core.atomic_file import atomic_file
     >>> with TemporaryDirectory() as folder:
     ...     with atomic_file(Path(folder, "a.txt")) as file:
     ...         length = file.write(b"whole")
@@ -112,7 +112,7 @@ def check_output_file(path: Any, *, overwrite: bool = False) -> None:
 
     Examples
     --------
-    >>> from heatsketch.atomic_file import check_output_file
+    >>> from heatsketch._core.atomic_file import check_output_file
     >>> check_output_file("/")
     Traceback (most recent call last):
     heatsketch.exceptions.OutputExistsError: / exists already; pass overwrite=True to replace it...
@@ -149,7 +149,7 @@ def atomic_folder(path: Any, *, overwrite: bool = False) -> Iterator[Path]:
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from heatsketch.atomic_file import atomic_folder
+    >>> from heatsketch._core.atomic_file import atomic_folder
     >>> with TemporaryDirectory() as folder:
     ...     with atomic_folder(Path(folder, "a.zarr")) as part:
     ...         length = (part / "0").write_bytes(b"chunk")
@@ -185,7 +185,7 @@ def file_errors(path: Any, *, doing: str = "write") -> Iterator[None]:
     Examples
     --------
     >>> import errno
-    >>> from heatsketch.atomic_file import file_errors
+    >>> from heatsketch._core.atomic_file import file_errors
     >>> with file_errors("a.npy"):
     ...     raise OSError(errno.ENAMETOOLONG, "File name too long")
     Traceback (most recent call last):

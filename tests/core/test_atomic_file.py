@@ -9,8 +9,8 @@ import threading
 import pytest
 from kill_points import RIGHTS, killed_at_every_point, refuse_call, visible
 
-from heatsketch import atomic_file as room
-from heatsketch.atomic_file import atomic_file, atomic_folder, file_errors
+from heatsketch._core import atomic_file as module
+from heatsketch._core.atomic_file import atomic_file, atomic_folder, file_errors
 from heatsketch.exceptions import FileError, HeatSketchError, OutputExistsError
 
 
@@ -261,7 +261,7 @@ def test_without_hard_links_files_are_renamed(tmp_path, monkeypatch):
 
 def test_without_an_exchange_folders_are_moved_one_by_one(tmp_path, monkeypatch):
     name = "out"
-    monkeypatch.setattr(room, "_renameat2", lambda *_: False)
+    monkeypatch.setattr(module, "_renameat2", lambda *_: False)
     for data in (b"one", b"two"):
         write_folder(tmp_path / name, data, overwrite=True)
     assert read_folder(tmp_path / name) == b"two"

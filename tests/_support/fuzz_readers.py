@@ -1,9 +1,9 @@
 """Damage files at random, and read them: the errors are ours, soon, and in little memory.
 
-``python tests/fuzz_readers.py`` (``make fuzz``) does so a million times and more, and writes how
+``python tests/_support/fuzz_readers.py`` (``make fuzz``) does so a million times and writes how
 often and how long to ``docs/benchmarks/fuzzing.json``; with atheris installed it also lets
 coverage guide the damage of what we parse ourselves. A file that does harm is left in
-``tests/corpus``, whose files ``test_fuzzed_readers.py`` reads for ever after.
+``tests/_support/corpus``, whose files ``test_fuzzed_readers.py`` reads for ever after.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import numpy as np
 
 HERE = Path(__file__).parent
 CORPUS = HERE / "corpus"
-REPORT = HERE.parent / "docs" / "benchmarks" / "fuzzing.json"
+REPORT = HERE.parents[1] / "docs" / "benchmarks" / "fuzzing.json"
 # As many as a night has time for. The model file is what strangers will send.
 COUNTS = {
     ".heatsketch": 1_000_000,

@@ -27,29 +27,29 @@ RIGHTS = 0o700  # of what will be replaced; no umask says so
 HERE = Path(__file__).parent
 
 
-def light_room():
-    """Import the atomic writer without the rest of the house, which takes a second."""
+def light_module():
+    """Import the atomic writer without the rest of the package, which takes a second."""
     package = types.ModuleType("heatsketch")
-    package.__path__ = [str(HERE.parent / "src" / "heatsketch")]
+    package.__path__ = [str(HERE.parents[1] / "src" / "heatsketch")]
     sys.modules["heatsketch"] = package
-    return importlib.import_module("heatsketch.atomic_file")
+    return importlib.import_module("heatsketch._core.atomic_file")
 
 
-def write_file(room, path, data, overwrite):
-    with room.atomic_file(path, overwrite=overwrite) as file:
+def write_file(module, path, data, overwrite):
+    with module.atomic_file(path, overwrite=overwrite) as file:
         for _ in range(9):
             file.write(data)
             file.flush()
 
 
-def write_folder(room, path, data, overwrite):
-    with room.atomic_folder(path, overwrite=overwrite) as folder:
+def write_folder(module, path, data, overwrite):
+    with module.atomic_folder(path, overwrite=overwrite) as folder:
         (folder / "sub").mkdir()
         (folder / "sub" / "0").write_bytes(9 * data)
         (folder / "meta").write_bytes(9 * data)
 
 
-def write_model(room, path, data, overwrite):
+def write_model(module, path, data, overwrite):
     import numpy as np
 
     model_file = importlib.import_module("heatsketch.persistence._container")
@@ -57,7 +57,7 @@ def write_model(room, path, data, overwrite):
     model_file.write_model_file(path, {"word": data.decode()}, arrays, overwrite=overwrite)
 
 
-def write_table(room, path, data, overwrite):
+def write_table(module, path, data, overwrite):
     import numpy as np
 
     files = importlib.import_module("heatsketch.io")
@@ -89,7 +89,7 @@ def name_of(kind):
     return f"out{kind}" if kind in TABLES else "out"
 
 
-def kill_self_at(room, point):
+def kill_self_at(module, point):
     """Die at the given one of all calls: even numbers before it, odd ones after it."""
     count = [0]
 
@@ -107,16 +107,16 @@ def kill_self_at(room, point):
 
     for name in FUNCTIONS:
         setattr(os, name, deadly(getattr(os, name)))
-    room._renameat2 = deadly(room._renameat2)
-    room._Output.write = deadly(io.FileIO.write)
-    room._Output.truncate = deadly(io.FileIO.truncate)
+    module._renameat2 = deadly(module._renameat2)
+    module._Output.write = deadly(io.FileIO.write)
+    module._Output.truncate = deadly(io.FileIO.truncate)
 
 
-def fork_at_every_point(write, room, folder_of):
+def fork_at_every_point(write, module, folder_of):
     """Run a writer in children that die at one point after the other, until one lives."""
     for point in range(1000):
         path = folder_of(point)
-        if in_a_child(lambda point=point, path=path: (kill_self_at(room, point), write(path))):
+        if in_a_child(lambda point=point, path=path: (kill_self_at(module, point), write(path))):
             return
     raise AssertionError("a writer with a thousand points?")
 
@@ -130,11 +130,11 @@ def in_a_child(work):
     return os.waitpid(child, 0)[1] == 0
 
 
-def prepared(folder, kind, overwrite, room, run=lambda work: work()):
+def prepared(folder, kind, overwrite, module, run=lambda work: work()):
     folder.mkdir()
     path = folder / name_of(kind)
     if overwrite:
-        run(lambda: WRITERS[kind](room, path, b"one", False))
+        run(lambda: WRITERS[kind](module, path, b"one", False))
         path.chmod(RIGHTS)
     return path
 
@@ -147,15 +147,15 @@ def by_hooks(kind, overwrite, folder):
 
 
 def hooks(kind, overwrite, folder):
-    room = light_room()
+    module = light_module()
     importlib.import_module("heatsketch.persistence._container")  # before the calls are counted
     for library in LIBRARIES.get(kind, ()):
         importlib.import_module(library)
     fork_at_every_point(
-        lambda path: WRITERS[kind](room, path, b"two", bool(int(overwrite))),
-        room,
+        lambda path: WRITERS[kind](module, path, b"two", bool(int(overwrite))),
+        module,
         lambda point: prepared(
-            Path(folder, f"hook {point}"), kind, int(overwrite), room, run=in_a_child
+            Path(folder, f"hook {point}"), kind, int(overwrite), module, run=in_a_child
         ),
     )
 
@@ -175,7 +175,7 @@ def by_strace(kind, overwrite, folder, *, deed="signal=KILL", calls=CALLS):
         for when in range(1, 100):
             place = Path(folder, f"{call} {when}")
             path = prepared(
-                place, kind, overwrite, importlib.import_module("heatsketch.atomic_file")
+                place, kind, overwrite, importlib.import_module("heatsketch._core.atomic_file")
             )
             inject = f"inject={call}:{deed}:when={when}"
             command = ["strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={call}", "-e", inject]
@@ -188,10 +188,10 @@ def by_strace(kind, overwrite, folder, *, deed="signal=KILL", calls=CALLS):
 
 def write_or_tell(kind, overwrite, path):
     """Write, and end with 7 for an error that names the output."""
-    room = light_room()
+    module = light_module()
     try:
-        WRITERS[kind](room, Path(path), b"two", bool(int(overwrite)))
-    except room.FileError as error:
+        WRITERS[kind](module, Path(path), b"two", bool(int(overwrite)))
+    except module.FileError as error:
         sys.exit(7 if path in str(error) else 8)
 
 
@@ -205,7 +205,7 @@ def killed_at_every_point(kind, overwrite, folder, *, strace=True):
 
 def refuse_call(monkeypatch, when, number):
     """Let one of the calls that write fail; return a list that tells which one did."""
-    from heatsketch import atomic_file as room
+    from heatsketch._core import atomic_file as module
 
     refused, count = [], [0]
 
@@ -223,12 +223,12 @@ def refuse_call(monkeypatch, when, number):
         write = failing("write", io.FileIO.write)
         truncate = failing("truncate", io.FileIO.truncate)
 
-    class Output(room._Output, Failing):
+    class Output(module._Output, Failing):
         """What is refused below it."""
 
-    monkeypatch.setattr(room, "_Output", Output)
+    monkeypatch.setattr(module, "_Output", Output)
     for name in ("fsync", "chmod", "replace", "rename", "link", "mkdir"):
-        monkeypatch.setattr(room.os, name, failing(name, getattr(os, name)))
+        monkeypatch.setattr(module.os, name, failing(name, getattr(os, name)))
     plain_open, failing_open = Path.open, failing("open", Path.open)
 
     def opened(path, mode="r", *args, **options):
@@ -236,5 +236,5 @@ def refuse_call(monkeypatch, when, number):
         return (failing_open if writes else plain_open)(path, mode, *args, **options)
 
     monkeypatch.setattr(Path, "open", opened)
-    monkeypatch.setattr(room, "_renameat2", failing("renameat2", room._renameat2))
+    monkeypatch.setattr(module, "_renameat2", failing("renameat2", module._renameat2))
     return refused

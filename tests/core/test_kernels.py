@@ -13,7 +13,8 @@ PROGRAM = """
 import hashlib
 import numpy as np
 from scipy import sparse
-from heatsketch import HeatSketch, gaussian_block, rademacher_block
+from heatsketch import HeatSketch
+from heatsketch.diffusion import gaussian_block, rademacher_block
 from heatsketch._core import kernels
 from heatsketch.diffusion._pair_search import _squares
 from heatsketch.graph._metrics import squared_distances_to
