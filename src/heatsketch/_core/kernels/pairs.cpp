@@ -60,13 +60,26 @@ template <class T>
 void add_pulls(Table<const T> points, Ints first, Ints second, Vector<const double> weights, Table<T> out) {
     need(first.size == weights.size && second.size == weights.size, "a weight for each pair");
     need(out.rows == points.rows && out.columns == points.columns, "out must have the shape of the points");
+    const int64_t d = points.columns;
     for (int64_t e = 0; e < weights.size; ++e) {
         if (weights[e] == 0) continue;
-        const int64_t i = first[e], j = second[e];
-        for (int64_t c = 0; c < points.columns; ++c) {
-            const double step = weights[e] * double(points[i][c] - points[j][c]);
-            out[i][c] = T(double(out[i][c]) + step);
-            out[j][c] = T(double(out[j][c]) - step);
+        // A pair of one row with itself adds and subtracts in one place.
+        if (first[e] == second[e]) {
+            const T* x = points[first[e]];
+            T* to = out[first[e]];
+            for (int64_t c = 0; c < d; ++c) {
+                const double step = weights[e] * double(x[c] - x[c]);
+                to[c] = T(double(T(double(to[c]) + step)) - step);
+            }
+            continue;
+        }
+        const T *RESTRICT x = points[first[e]], *RESTRICT y = points[second[e]];
+        T *RESTRICT plus = out[first[e]], *RESTRICT minus = out[second[e]];
+        const double weight = weights[e];
+        for (int64_t c = 0; c < d; ++c) {
+            const double step = weight * double(x[c] - y[c]);
+            plus[c] = T(double(plus[c]) + step);
+            minus[c] = T(double(minus[c]) - step);
         }
     }
 }

@@ -143,8 +143,10 @@ ALWAYS_INLINE void step_tile(const Step<T, I>& s, int64_t i, int64_t column) {
     };
     Tile y = Tile::zeros();
     for (int64_t e = s.indptr[i], end = s.indptr[i + 1]; e < end; ++e) {
-        const T* later = row(s.indices[e + AHEAD < s.indices.size ? e + AHEAD : e]);
-        UNROLL for (int c = 0; c < W; c += LINE / sizeof(T)) PREFETCH(later + c);
+        if constexpr (W * sizeof(T) >= LINE) {
+            const T* later = row(s.indices[e + AHEAD < s.indices.size ? e + AHEAD : e]);
+            UNROLL for (int c = 0; c < W; c += LINE / sizeof(T)) PREFETCH(later + c);
+        }
         y.add(s.values[e], Tile::load(row(s.indices[e])));
     }
     y.add(-s.v[i], Tile::load(&s.w[column]));
