@@ -91,8 +91,7 @@ within = _loops.within
 
 def scaled_values(indptr, indices, data, left, right, out, start, stop):
     """Set values in some chunks of rows to ``left[i] * right[j]`` times as much."""
-    if left.dtype != right.dtype:
-        left, right = left.astype(np.float64), right.astype(np.float64)
+    left, right = np.asarray(left, np.float64), np.asarray(right, np.float64)
     _loops.scaled_values(indptr, indices, data, left, right, out, start, stop)
 
 

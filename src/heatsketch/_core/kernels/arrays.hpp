@@ -31,27 +31,18 @@ inline void need(bool is_met, const char* what) {
     if (!is_met) throw nb::value_error(what);
 }
 
-// One axis of values; const ones are read only.
-template <class T>
-struct Vector {
+// Values in any number of axes; const ones are read only.
+template <class T> struct Vector {
     T* data;
     int64_t size;
     T& operator[](int64_t place) const { return data[place]; }
 };
 
 // Rows of values, one after the other.
-template <class T>
-struct Table {
+template <class T> struct Table {
     T* data;
     int64_t rows, columns;
     T* operator[](int64_t row) const { return data + row * columns; }
-};
-
-// Tables of one shape, one after the other.
-template <class T>
-struct Cube {
-    T* data;
-    int64_t size;
 };
 
 // Integers of 32 or 64 bits, whichever an array holds, in one or two axes.
@@ -76,15 +67,14 @@ struct Rows {
 
 namespace nanobind::detail {
 
-template <class View, class T, size_t AXES>
-struct view_caster {
+template <class View, class T, size_t AXES> struct view_caster {
     NB_TYPE_CASTER(View, const_name("array"))
     using Array = std::conditional_t<std::is_const_v<T>, ndarray<ro, c_contig, device::cpu>, ndarray<c_contig, device::cpu>>;
     make_caster<Array> array;
 
     bool from_python(handle source, uint8_t flags, cleanup_list* cleanup) noexcept {
         if (!std::is_const_v<T>) flags &= ~uint8_t(cast_flags::convert);
-        if (!array.from_python(source, flags, cleanup) || array.value.ndim() != AXES) return false;
+        if (!array.from_python(source, flags, cleanup) || (AXES && array.value.ndim() != AXES)) return false;
         if (array.value.dtype() != dtype<std::remove_const_t<T>>()) return false;
         T* data = static_cast<T*>(array.value.data());
         if constexpr (AXES == 2)
@@ -94,15 +84,10 @@ struct view_caster {
         return true;
     }
 };
-template <class T>
-struct type_caster<Vector<T>> : view_caster<Vector<T>, T, 1> {};
-template <class T>
-struct type_caster<Table<T>> : view_caster<Table<T>, T, 2> {};
-template <class T>
-struct type_caster<Cube<T>> : view_caster<Cube<T>, T, 3> {};
+template <class T> struct type_caster<Vector<T>> : view_caster<Vector<T>, T, 0> {};
+template <class T> struct type_caster<Table<T>> : view_caster<Table<T>, T, 2> {};
 
-template <>
-struct type_caster<Ints> {
+template <> struct type_caster<Ints> {
     NB_TYPE_CASTER(Ints, const_name("array of int32 or int64"))
     make_caster<ndarray<ro, c_contig, device::cpu>> array;
 

@@ -38,25 +38,21 @@ constexpr int register_bytes(int bytes, int size) {
     return widest;
 }
 
-template <class T, int BYTES>
-struct Register {
+template <class T, int BYTES> struct Register {
 #if defined(__GNUC__)
     typedef T type __attribute__((vector_size(BYTES)));
     typedef T loose __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));
 #endif
 };
-template <>
-struct Register<float, 4> {
+template <> struct Register<float, 4> {
     typedef float type, loose;
 };
-template <>
-struct Register<double, 8> {
+template <> struct Register<double, 8> {
     typedef double type, loose;
 };
 
 // a * b + c, rounded once.
-template <class V>
-ALWAYS_INLINE V fused(V a, V b, V c) {
+template <class V> ALWAYS_INLINE V fused(V a, V b, V c) {
     if constexpr (sizeof(V) <= 8) {
         return std::fma(a, b, c);
     } else {
@@ -78,12 +74,8 @@ template <>
 ALWAYS_INLINE __m256d fused(__m256d a, __m256d b, __m256d c) { return _mm256_fmadd_pd(a, b, c); }
 ALWAYS_INLINE uint32_t bits_within(__m256 a, __m256 b) { return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_LE_OQ)); }
 ALWAYS_INLINE uint32_t bits_within(__m256d a, __m256d b) { return _mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_LE_OQ)); }
-#elif defined(__SSE2__) && defined(__GNUC__)
-ALWAYS_INLINE uint32_t bits_within(__m128 a, __m128 b) { return _mm_movemask_ps(_mm_cmple_ps(a, b)); }
-ALWAYS_INLINE uint32_t bits_within(__m128d a, __m128d b) { return _mm_movemask_pd(_mm_cmple_pd(a, b)); }
 #else
-template <class V>
-ALWAYS_INLINE uint32_t bits_within(V a, V b) {
+template <class V> ALWAYS_INLINE uint32_t bits_within(V a, V b) {
     if constexpr (sizeof(V) <= 8) {
         return a <= b;
     } else {
@@ -94,8 +86,7 @@ ALWAYS_INLINE uint32_t bits_within(V a, V b) {
 }
 #endif
 
-template <class T, int W>
-struct Lanes {
+template <class T, int W> struct Lanes {
     static constexpr int BYTES = register_bytes(W * sizeof(T), sizeof(T));
     static constexpr int EACH = BYTES / sizeof(T), N = W / EACH;
     using V = typename Register<T, BYTES>::type;

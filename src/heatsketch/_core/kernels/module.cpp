@@ -6,12 +6,8 @@
 
 #include <string>
 
-void bind_products(nb::module_&);
-void bind_neighbors(nb::module_&);
-void bind_rows(nb::module_&);
-void bind_stream(nb::module_&);
-void bind_pairs(nb::module_&);
-void bind_components(nb::module_&);
+using Bind = void(nb::module_&);
+Bind bind_products, bind_neighbors, bind_rows, bind_stream, bind_pairs, bind_components;
 
 NB_MODULE(HEATSKETCH_MODULE, m) {
     m.attr("CHUNK") = CHUNK;
@@ -26,10 +22,5 @@ NB_MODULE(HEATSKETCH_MODULE, m) {
 #endif
         return level == "baseline";
     });
-    bind_products(m);
-    bind_neighbors(m);
-    bind_rows(m);
-    bind_stream(m);
-    bind_pairs(m);
-    bind_components(m);
+    for (Bind* bind : {bind_products, bind_neighbors, bind_rows, bind_stream, bind_pairs, bind_components}) bind(m);
 }

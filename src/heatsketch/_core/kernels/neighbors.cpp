@@ -28,8 +28,7 @@ void second_weights(Vector<double> out) {
 
 // The distance that decides among points at one squared distance from a query: absolute
 // differences with weights between 1/2 and 3/2, in float64. Only duplicates and mirror images tie.
-template <class T>
-double second_distance(const T* query, const T* point, int64_t d) {
+template <class T> double second_distance(const T* query, const T* point, int64_t d) {
     double total = 0, weight = 0.5;
     for (int64_t c = 0; c < d; ++c) {
         weight = next_weight(weight);
@@ -48,8 +47,7 @@ void second_distances(Table<const T> queries, Ints rows, Table<const T> points, 
 
 // Squared distances of QUERIES queries to the points of one strip, and bits that tell which of them
 // are within the bound of the query.
-template <class T>
-struct Tile {
+template <class T> struct Tile {
     static constexpr int WIDTH = STRIP_BYTES / sizeof(T);
     const T* query[QUERIES];
     T bound[QUERIES];
@@ -71,8 +69,7 @@ struct Tile {
 };
 
 // Rows in strips, coordinate after coordinate; the last strip is filled up with NaN.
-template <class T>
-struct Packed {
+template <class T> struct Packed {
     static constexpr int WIDTH = Tile<T>::WIDTH;
     const Table<const T> points;
     const int64_t n_strips;
@@ -106,8 +103,7 @@ ALWAYS_INLINE int lowest_bit(uint32_t bits) {
 #endif
 }
 
-template <class T>
-void all_squares(Table<const T> queries, Table<const T> points, Table<T> out) {
+template <class T> void all_squares(Table<const T> queries, Table<const T> points, Table<T> out) {
     need(out.rows == queries.rows && out.columns == points.rows, "a square for each pair");
     need(queries.columns == points.columns, "queries and points of different widths");
     constexpr int WIDTH = Tile<T>::WIDTH;
@@ -150,15 +146,13 @@ struct Groups {
     }
 };
 
-template <class T>
-struct Lists {
+template <class T> struct Lists {
     Table<const T> queries, points;
     Ints probes, starts;
 };
 
 // Keeps the nearest points of each query, sorted by squared distance, second distance and id.
-template <class T, class I>
-struct KeepNearest {
+template <class T, class I> struct KeepNearest {
     const Lists<T>& lists;
     const int64_t n_nearest;
     const Table<T> all_squares;
@@ -218,8 +212,7 @@ struct KeepNearest {
 
 // Appends all points within the bound of each query, and counts on where there is no room. Of those
 // at the bound itself, those whose second distance is within `ties`.
-template <class T, class I>
-struct KeepAll {
+template <class T, class I> struct KeepAll {
     const Lists<T>& lists;
     const Vector<const double> ties;
     const Vector<int32_t> finders;
@@ -246,8 +239,7 @@ struct KeepAll {
 
 // Let queries meet the lists that they probe; `keep` takes what is within their bounds. Returns the
 // query at which there was no room, or -1.
-template <class T, class Keep>
-ALWAYS_INLINE int64_t meet(const Lists<T>& lists, T* bounds, Keep& keep) {
+template <class T, class Keep> ALWAYS_INLINE int64_t meet(const Lists<T>& lists, T* bounds, Keep& keep) {
     constexpr int WIDTH = Tile<T>::WIDTH;
     const int64_t d = lists.points.columns;
     Packed<T> packed(lists.points);
@@ -278,8 +270,7 @@ ALWAYS_INLINE int64_t meet(const Lists<T>& lists, T* bounds, Keep& keep) {
     return -1;
 }
 
-template <class T>
-Lists<T> checked(Table<const T> queries, Ints probes, Table<const T> points, Ints starts) {
+template <class T> Lists<T> checked(Table<const T> queries, Ints probes, Table<const T> points, Ints starts) {
     need(probes.size == queries.rows * probes.columns && starts.size > 0, "a row of probes for each query");
     need(queries.columns == points.columns, "queries and points of different widths");
     return {queries, points, probes, starts};

@@ -21,8 +21,7 @@ void squares_between(Table<const T> queries, Table<const T> points, Ints first, 
 }
 
 // Squares in the type of the points, added in float64.
-template <class T>
-void pair_squares(Table<const T> points, Ints first, Ints second, Vector<double> out) {
+template <class T> void pair_squares(Table<const T> points, Ints first, Ints second, Vector<double> out) {
     need(first.size == out.size && second.size == out.size, "a square for each pair");
     for (int64_t e = 0; e < out.size; ++e) {
         const T *x = points[first[e]], *y = points[second[e]];
@@ -55,6 +54,16 @@ std::tuple<double, double> extreme_powers(Vector<const double> values, int64_t d
     return {sum_up, sum_down};
 }
 
+template <class T> inline void pull(double step, T& plus, T& minus) {
+    plus = T(double(plus) + step);
+    minus = T(double(minus) - step);
+}
+
+template <class T>
+inline void pull_apart(double weight, const T* x, const T* y, T* RESTRICT plus, T* RESTRICT minus, int64_t n) {
+    for (int64_t c = 0; c < n; ++c) pull(weight * double(x[c] - y[c]), plus[c], minus[c]);
+}
+
 // Add to one row the weighted difference of the two, and subtract it from the other.
 template <class T>
 void add_pulls(Table<const T> points, Ints first, Ints second, Vector<const double> weights, Table<T> out) {
@@ -62,12 +71,12 @@ void add_pulls(Table<const T> points, Ints first, Ints second, Vector<const doub
     need(out.rows == points.rows && out.columns == points.columns, "out must have the shape of the points");
     for (int64_t e = 0; e < weights.size; ++e) {
         if (weights[e] == 0) continue;
-        const int64_t i = first[e], j = second[e];
-        for (int64_t c = 0; c < points.columns; ++c) {
-            const double step = weights[e] * double(points[i][c] - points[j][c]);
-            out[i][c] = T(double(out[i][c]) + step);
-            out[j][c] = T(double(out[j][c]) - step);
-        }
+        const T *x = points[first[e]], *y = points[second[e]];
+        T *plus = out[first[e]], *minus = out[second[e]];
+        if (plus == minus)  // a row and itself: first added to, then subtracted from
+            for (int64_t c = 0; c < points.columns; ++c) pull(weights[e] * double(x[c] - y[c]), plus[c], minus[c]);
+        else
+            pull_apart(weights[e], x, y, plus, minus, points.columns);
     }
 }
 

@@ -16,10 +16,10 @@ namespace {
 constexpr int AHEAD = 16;  // entries between a prefetch and its use
 constexpr int LINE = 64;   // bytes
 
-// Values of diag(left) A diag(right), the weights multiplied first.
-template <class T, class I, class W>
-void scaled_values(Ints indptr, Vector<const I> indices, Vector<const T> values, Vector<const W> left,
-                   Vector<const W> right, Vector<T> out, int64_t start, int64_t stop) {
+// Values of diag(left) A diag(right), the weights multiplied first, in float64.
+template <class T, class I>
+void scaled_values(Ints indptr, Vector<const I> indices, Vector<const T> values, Vector<const double> left,
+                   Vector<const double> right, Vector<T> out, int64_t start, int64_t stop) {
     need(left.size == indptr.size - 1 && out.size == values.size, "a weight for each row");
     const Rows rows(start, stop, left.size);
     for (int64_t i = rows.first; i < rows.last; ++i)
@@ -42,8 +42,7 @@ void row_products(Ints indptr, Vector<const I> indices, Vector<const T> values, 
 }
 
 // Sums of rows from one start to the next, in float64.
-template <class T>
-void segment_sums(Table<const T> block, Ints starts, Table<T> out, int64_t start, int64_t stop) {
+template <class T> void segment_sums(Table<const T> block, Ints starts, Table<T> out, int64_t start, int64_t stop) {
     need(starts.size == out.rows + 1 && out.columns == block.columns, "a sum for each start");
     const Rows rows(start, stop, out.rows);
     const int64_t n = block.columns;
@@ -64,7 +63,7 @@ void segment_sums(Table<const T> block, Ints starts, Table<T> out, int64_t start
 // The step for rows that share those of `product`, which is a (A x - v w).
 template <class T>
 void spread_step(Table<const T> product, Ints places, Table<const T> x, double b_, double g_, Table<T> out,
-                 Cube<T> totals, Vector<const T> terms, Vector<const T> v, Table<T> sums, int64_t start, int64_t stop) {
+                 Vector<T> totals, Vector<const T> terms, Vector<const T> v, Table<T> sums, int64_t start, int64_t stop) {
     need(places.size == out.rows && x.rows == out.rows && v.size == out.rows, "as many rows");
     need(product.columns == out.columns && x.columns == out.columns && sums.columns == out.columns, "as many columns");
     need(totals.size >= terms.size * out.rows * out.columns && sums.rows * CHUNK >= out.rows, "sums of another shape");
@@ -120,8 +119,7 @@ void stationary_sums(Vector<const V> v, Table<const T> block, Table<double> sums
     }
 }
 
-template <class T, class I>
-struct Step {
+template <class T, class I> struct Step {
     Ints indptr;
     Vector<const I> indices;
     Vector<const T> values;
@@ -135,16 +133,17 @@ struct Step {
 };
 
 // The step of row i in W columns from `column` on. Factors and terms that are zero are left out.
-template <int W, class T, class I>
-ALWAYS_INLINE void step_tile(const Step<T, I>& s, int64_t i, int64_t column) {
+template <int W, class T, class I> ALWAYS_INLINE void step_tile(const Step<T, I>& s, int64_t i, int64_t column) {
     using Tile = Lanes<T, W>;
     const auto row = [&s, column](int64_t j) {
         return (j < s.x.rows ? s.x[j] : s.halo[j - s.x.rows]) + column;
     };
     Tile y = Tile::zeros();
     for (int64_t e = s.indptr[i], end = s.indptr[i + 1]; e < end; ++e) {
-        const T* later = row(s.indices[e + AHEAD < s.indices.size ? e + AHEAD : e]);
-        UNROLL for (int c = 0; c < W; c += LINE / sizeof(T)) PREFETCH(later + c);
+        if constexpr (W * sizeof(T) >= LINE) {
+            const T* later = row(s.indices[e + AHEAD < s.indices.size ? e + AHEAD : e]);
+            UNROLL for (int c = 0; c < W; c += LINE / sizeof(T)) PREFETCH(later + c);
+        }
         y.add(s.values[e], Tile::load(row(s.indices[e])));
     }
     y.add(-s.v[i], Tile::load(&s.w[column]));
@@ -164,7 +163,7 @@ ALWAYS_INLINE void step_tile(const Step<T, I>& s, int64_t i, int64_t column) {
 
 template <class T, class I>
 void heat_step(Ints indptr, Vector<const I> indices, Vector<const T> values, Table<const T> x, Table<const T> halo,
-               Table<T> out, Vector<const T> v, Vector<const T> w, Vector<const T> factors, Cube<T> totals,
+               Table<T> out, Vector<const T> v, Vector<const T> w, Vector<const T> factors, Vector<T> totals,
                Vector<const T> terms, Table<T> sums, int64_t start, int64_t stop) {
     const int64_t n = out.columns;
     need(indptr.size == out.rows + 1 && v.size == out.rows && factors.size == 3, "as many rows");
@@ -189,16 +188,10 @@ void heat_step(Ints indptr, Vector<const I> indices, Vector<const T> values, Tab
     }
 }
 
-template <class T, class I>
-void bind_scaled_values(nb::module_& m) {
-    BIND_AS(m, scaled_values, T, I, double), BIND_AS(m, scaled_values, T, I, float);
-}
-
 }  // namespace
 
 void bind_products(nb::module_& m) {
-    bind_scaled_values<float, int32_t>(m), bind_scaled_values<float, int64_t>(m);
-    bind_scaled_values<double, int32_t>(m), bind_scaled_values<double, int64_t>(m);
+    BIND_INDICES(m, scaled_values);
     BIND_INDICES(m, row_products);
     BIND_FLOATS(m, segment_sums);
     BIND_FLOATS(m, spread_step);

@@ -81,9 +81,9 @@ void sort_rows(Ints indptr, Vector<I> ids, Vector<T> squares, int64_t first, int
 }
 
 // The transpose; `ends`, zero before, becomes its row starts. Its rows come out sorted.
-template <class T, class I, class J>
-void reverse(Ints indptr, Vector<const I> ids, Vector<const T> squares, Vector<int64_t> ends,
-             Vector<J> back_ids, Vector<T> back_squares) {
+template <class T, class I>
+void reverse(Ints indptr, Ints ids, Vector<const T> squares, Vector<int64_t> ends, Vector<I> back_ids,
+             Vector<T> back_squares) {
     need(back_ids.size == ids.size && back_squares.size == ids.size && ends.size > 0, "as many entries");
     for (int64_t e = 0; e < ids.size; ++e) ++ends[ids[e] + 1];
     for (int64_t j = 1; j < ends.size; ++j) ends[j] += ends[j - 1];
@@ -91,14 +91,13 @@ void reverse(Ints indptr, Vector<const I> ids, Vector<const T> squares, Vector<i
     for (int64_t i = 0; i < indptr.size - 1; ++i)
         for (int64_t e = indptr[i], end = indptr[i + 1]; e < end; ++e) {
             const int64_t place = filled[ids[e]]++;
-            back_ids[place] = J(i);
+            back_ids[place] = I(i);
             back_squares[place] = squares[e];
         }
 }
 
-// Call take(a, b) for each id in a row of either matrix, in order; an entry that is not there is -1.
-template <class I, class J, class Take>
-void merge(Ints indptr, Vector<const I> ids, Ints other_indptr, Vector<const J> other_ids, int64_t i, Take take) {
+// Call take(a, b) for each id in row i of either matrix, in order; an entry that is not there is -1.
+template <class Take> void merge(Ints indptr, Ints ids, Ints other_indptr, Ints other_ids, int64_t i, Take take) {
     int64_t a = indptr[i], b = other_indptr[i];
     const int64_t a_end = indptr[i + 1], b_end = other_indptr[i + 1];
     while (a < a_end || b < b_end) {
@@ -109,9 +108,8 @@ void merge(Ints indptr, Vector<const I> ids, Ints other_indptr, Vector<const J> 
     }
 }
 
-template <class I, class J>
-void union_sizes(Ints indptr, Vector<const I> ids, Ints other_indptr, Vector<const J> other_ids,
-                 Vector<int64_t> sizes, int64_t first, int64_t last) {
+void union_sizes(Ints indptr, Ints ids, Ints other_indptr, Ints other_ids, Vector<int64_t> sizes, int64_t first,
+                 int64_t last) {
     need(first >= 0 && last <= sizes.size && last < indptr.size && last < other_indptr.size, "rows beyond the last");
     for (int64_t i = first; i < last; ++i) {
         int64_t n = 0;
@@ -120,29 +118,18 @@ void union_sizes(Ints indptr, Vector<const I> ids, Ints other_indptr, Vector<con
     }
 }
 
-template <class T, class I, class J, class K>
-void fill_union(Ints indptr, Vector<const I> ids, Vector<const T> squares, Ints other_indptr,
-                Vector<const J> other_ids, Vector<const T> other_squares, Ints starts, Vector<K> union_ids,
-                Vector<T> union_squares, int64_t first, int64_t last) {
+template <class T, class I>
+void fill_union(Ints indptr, Ints ids, Vector<const T> squares, Ints other_indptr, Ints other_ids,
+                Vector<const T> other_squares, Ints starts, Vector<I> union_ids, Vector<T> union_squares,
+                int64_t first, int64_t last) {
     need(first >= 0 && last < indptr.size && last < other_indptr.size && last < starts.size, "rows beyond the last");
     for (int64_t i = first; i < last; ++i) {
         int64_t place = starts[i];
         merge(indptr, ids, other_indptr, other_ids, i, [&](int64_t a, int64_t b) {
-            union_ids[place] = a >= 0 ? K(ids[a]) : K(other_ids[b]);
+            union_ids[place] = I(a >= 0 ? ids[a] : other_ids[b]);
             union_squares[place++] = a >= 0 ? squares[a] : other_squares[b];
         });
     }
-}
-
-template <class T>
-void bind_graphs(nb::module_& m) {
-    using S = int32_t;
-    using L = int64_t;
-    BIND_AS(m, sort_rows, T, S), BIND_AS(m, sort_rows, T, L);
-    BIND_AS(m, reverse, T, S, S), BIND_AS(m, reverse, T, S, L), BIND_AS(m, reverse, T, L, S), BIND_AS(m, reverse, T, L, L);
-    BIND_AS(m, fill_union, T, S, S, S), BIND_AS(m, fill_union, T, S, S, L), BIND_AS(m, fill_union, T, S, L, S);
-    BIND_AS(m, fill_union, T, S, L, L), BIND_AS(m, fill_union, T, L, S, S), BIND_AS(m, fill_union, T, L, S, L);
-    BIND_AS(m, fill_union, T, L, L, S), BIND_AS(m, fill_union, T, L, L, L);
 }
 
 }  // namespace
@@ -150,8 +137,8 @@ void bind_graphs(nb::module_& m) {
 void bind_rows(nb::module_& m) {
     BIND(m, sparse_squares);
     BIND_AS(m, distinct_rows, float, uint32_t), BIND_AS(m, distinct_rows, double, uint64_t);
-    BIND_AS(m, union_sizes, int32_t, int32_t), BIND_AS(m, union_sizes, int32_t, int64_t);
-    BIND_AS(m, union_sizes, int64_t, int32_t), BIND_AS(m, union_sizes, int64_t, int64_t);
-    bind_graphs<float>(m);
-    bind_graphs<double>(m);
+    BIND_INDICES(m, sort_rows);
+    BIND_INDICES(m, reverse);
+    BIND(m, union_sizes);
+    BIND_INDICES(m, fill_union);
 }

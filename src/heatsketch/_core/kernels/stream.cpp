@@ -46,8 +46,7 @@ constexpr double SIN[] = {1 / 355687428096000., -1 / 1307674368000., 1 / 6227020
 constexpr double COS[] = {1 / 20922789888000., -1 / 87178291200., 1 / 479001600., -1 / 3628800.,
                           1 / 40320., -1 / 720., 1 / 24., -1 / 2., 1.};
 
-template <int N>
-ALWAYS_INLINE double horner(const double (&coefficients)[N], double z) {
+template <int N> ALWAYS_INLINE double horner(const double (&coefficients)[N], double z) {
     double value = coefficients[0];
     UNROLL for (int i = 1; i < N; ++i) value = value * z + coefficients[i];
     return value;
