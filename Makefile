@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: bits help install lint test lowest nightly weekly repeat fuzz mutants audit sbom docs visit pictures bench chaos grid reproduce clean
+.PHONY: bits lines help install lint test lowest nightly weekly repeat fuzz mutants audit sbom docs visit pictures bench chaos grid reproduce clean
 
 help: ## list these words
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -86,6 +86,9 @@ grid: ## the bits of one machine, on clusters of 1, 2 and 4 workers in 1 to 16 b
 
 reproduce: ## run the paper's experiments in full, and write docs/reproduction.md
 	heatsketch reproduce --out docs
+
+lines: ## count lines of code, without docstrings and comments
+	python .ci/count_lines.py
 
 bits: ## compare the numbers of two checkouts: make bits OLD=../old/src
 	python tests/compare_bits.py $(OLD) src
