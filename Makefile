@@ -1,10 +1,10 @@
 .DEFAULT_GOAL := help
 .PHONY: bits lines help install lint test lowest nightly weekly repeat fuzz mutants audit sbom docs visit pictures bench chaos grid reproduce clean
 
-help: ## list these words
+help: ## list these targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-install: ## install the package, editable, with everything that the other words need
+install: ## install the package, editable, with everything that the other targets need
 	python -m pip install --upgrade "pip>=25.1"
 	python -m pip install --editable . --group test --group lint --group docs
 
@@ -93,6 +93,6 @@ lines: ## count lines of code, without docstrings and comments
 bits: ## compare the numbers of two checkouts: make bits OLD=../old/src
 	python tests/compare_bits.py $(OLD) src
 
-clean: ## delete what the other words made
+clean: ## delete what the other targets made
 	rm -rf build dist mutants docs/_build docs/gallery docs/reference docs/sg_execution_times.rst .coverage* .hypothesis .*_cache
 	find src tests -name __pycache__ -prune -exec rm -rf {} +

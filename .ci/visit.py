@@ -93,9 +93,9 @@ def main(folder):
     np.testing.assert_allclose(np.linalg.norm(one - other, axis=1), found["distance"], rtol=1e-6)
     assert (about["n_points"], about["n_features"], about["n_components"]) == (60_000, 784, 64)
     assert about["power"] == embedded["power"] == found["power"]
-    memory = [embedded[name] / 2**20 for name in ("peak_bytes", "announced_bytes")]
+    memory = [embedded[name] / 2**20 for name in ("peak_bytes", "estimated_bytes")]
     stage(f"labels of the new rows right: {share:.1%}, at least {LEAST_ACCURACY:.0%} wanted")
-    stage(f"memory of embed: {memory[0]:.0f} MiB, {memory[1]:.0f} announced")
+    stage(f"memory of embed: {memory[0]:.0f} MiB, {memory[1]:.0f} estimated")
     stage(f"the visit took {took:.0f} s, of {LIMIT} allowed")
     return share < LEAST_ACCURACY or took > LIMIT or memory[0] > 1.25 * memory[1]
 

@@ -27,7 +27,7 @@ from timing import read, time_ratio, write
 from usefulness_data import CURVES, GRAPHS, POINTS
 
 from heatsketch import HeatSketch
-from heatsketch.diffusion import gaussian_block
+from heatsketch.diffusion import gaussian_matrix
 from heatsketch.diffusion._all_times import HORIZON, TOLERANCE, Components, resolvent
 from heatsketch.diffusion._heat_trace import diffuse_until
 from heatsketch.diffusion._operator import HeatOperator
@@ -60,7 +60,7 @@ def load(name):
     model = HeatSketch(N_COLUMNS, power=2, affinity=affinity).fit(X.astype(np.float32))
     A, labels = model.heat_operator_, getattr(model, "component_labels_", None)
     components = None if labels is None else Components(A, labels)
-    G = (components or A).deflate(gaussian_block(A.shape[0], N_COLUMNS, seed=0, dtype=A.dtype))
+    G = (components or A).deflate(gaussian_matrix(A.shape[0], N_COLUMNS, seed=0, dtype=A.dtype))
     most = DIRECTIONS_PER_COMPONENT * N_COLUMNS
     B, trace = diffuse_until(A, G, lambda found: found[-1] <= most, largest=LARGEST_POWER)
     return System(A, components, (components or A).deflate(B)), int(trace.powers[-1])

@@ -27,9 +27,9 @@ from timing import RESULTS, memory, read, seconds, write
 
 from heatsketch import DaskEngine, HeatSketch
 from heatsketch._core.partitioned import over_rows
-from heatsketch._core.progress import listening, on_terminal
+from heatsketch._core.progress import on_terminal, reporting_to
 from heatsketch.cli._cluster_cost import Calibration, Job, StageWatch, calibrate, forecast
-from heatsketch.diffusion import HeatOperator, gaussian_block
+from heatsketch.diffusion import HeatOperator, gaussian_matrix
 from heatsketch.engines._dask._connection import processes
 
 N_NEIGHBORS, N_COMPONENTS, POWER = 15, 32, 8
@@ -129,7 +129,7 @@ def as_client(address, path, folder):
     """Fit with a gigabyte: what lies beyond ends this process, and a nanny ends a worker."""
     resource.setrlimit(resource.RLIMIT_DATA, (GIB, GIB))
     start = perf_counter()
-    with listening(on_terminal()):
+    with reporting_to(on_terminal()):
         model = sketch(engine=DaskEngine(address, storage=Path(folder, "run"))).fit(path)
     found = {
         "seconds": perf_counter() - start,
@@ -173,7 +173,7 @@ def cluster_steps(folder, client, K, n_blocks, n_columns, count):
         ones = session.hold_vector(np.ones(K.shape[0], K.dtype), blocks)
         A = BlockHeatOperator(blocks, ones, ones, float(K.shape[0]))
         ids = session.hold_vector(np.arange(K.shape[0]), blocks)
-        make = partial(gaussian_block, n_columns=n_columns, seed=0, dtype=K.dtype)
+        make = partial(gaussian_matrix, n_columns=n_columns, seed=0, dtype=K.dtype)
         G = client.persist(over_rows(make, ids, n_columns))
         wait(G)
 
@@ -221,7 +221,7 @@ def cost(folder, n_points=None):
             found = measured_cost(Path(folder, f"{n}-{k}"), n, k)
             keep("cost", row, {**found, "calibration": calibration})
         found = kept("cost")[row]
-        told = foretold(costs(n, k), Calibration(**found["calibration"]))
+        told = predicted(costs(n, k), Calibration(**found["calibration"]))
         keep("cost", row, {**found, **told})
     draw_cost(kept("cost"))
 
@@ -230,13 +230,13 @@ def costs(n, k):
     return Job(n, 16, k, POWER, N_NEIGHBORS, memory=6 * GIB)
 
 
-def foretold(job, calibration):
+def predicted(job, calibration):
     found = forecast(job, calibration)
     return {
-        "seconds foretold": found.seconds,
-        "bytes of a worker foretold": found.bytes_per_worker,
-        "bytes sent foretold": found.bytes_sent,
-        "stages foretold": {stage.stage: stage.seconds for stage in found.stages},
+        "seconds predicted": found.seconds,
+        "bytes of a worker predicted": found.bytes_per_worker,
+        "bytes sent predicted": found.bytes_sent,
+        "stages predicted": {stage.stage: stage.seconds for stage in found.stages},
     }
 
 
@@ -245,7 +245,7 @@ def measured_cost(folder, n, k):
     with local_cluster() as cluster, Client(cluster) as client:
         model = HeatSketch(k, n_neighbors=N_NEIGHBORS, power=POWER)
         model.set_params(engine=DaskEngine(client, storage=folder))
-        with listening(watch):
+        with reporting_to(watch):
             model.fit(X)
         workers = of_workers(client)
     shutil.rmtree(folder)
@@ -259,7 +259,7 @@ def measured_cost(folder, n, k):
 
 
 def draw_cost(rows):
-    """Draw what was foretold over what is true, with a band of 30 % around."""
+    """Draw what was predicted over what is true, with a band of 30 % around."""
     import matplotlib.pyplot as plt
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
@@ -267,13 +267,13 @@ def draw_cost(rows):
     names = "seconds", "bytes of a worker", "bytes sent"
     for axis, name, unit in zip(axes, names, (1, GIB, GIB), strict=True):
         true = np.array([row[name] for row in rows.values()]) / unit
-        told = np.array([row[f"{name} foretold"] for row in rows.values()]) / unit
+        told = np.array([row[f"{name} predicted"] for row in rows.values()]) / unit
         ends = np.array([true.min() / 2, true.max() * 2])
         axis.fill_between(ends, ends / 1.3, ends * 1.3, color="0.9", label="within 30 %")
         for k, marker in (("16", "o"), ("64", "s")):
             some = np.array([row.endswith(f"= {k}") for row in rows])
             axis.loglog(true[some], told[some], marker, label=f"k = {k}")
-        axis.set(xlabel=f"{name}, measured", ylabel="foretold", xlim=ends, ylim=ends)
+        axis.set(xlabel=f"{name}, measured", ylabel="predicted", xlim=ends, ylim=ends)
         for side in (axis.xaxis, axis.yaxis):
             side.set_major_locator(LogLocator(subs=(1, 2, 5)))
             side.set_major_formatter(StrMethodFormatter("{x:g}"))

@@ -1,6 +1,6 @@
-"""A million rows by the command line: progress, the memory announced, and the API's bits.
+"""A million rows by the command line: progress, the memory estimated, and the API's bits.
 
-Ends with 1 if no progress was shown, more than 1.25 of the memory announced was used, or a bit of
+Ends with 1 if no progress was shown, more than 1.25 of the memory estimated was used, or a bit of
 the embedding differs from that of ``HeatSketch().fit(X)``.
 """
 
@@ -22,7 +22,7 @@ from heatsketch import HeatSketch, load
 from heatsketch.io import open_table
 
 N_COMPONENTS = 32
-MOST = 1.25  # of the memory announced
+MOST = 1.25  # of the memory estimated
 
 
 def written(X, path):
@@ -76,14 +76,14 @@ def main():
             "components": N_COMPONENTS,
             "seconds": round(took, 1),
             "lines of progress": len(shown),
-            "announced MiB": round(reply["announced_bytes"] / 2**20),
+            "estimated MiB": round(reply["estimated_bytes"] / 2**20),
             "highest MiB": round(peak / 2**20),
-            "highest / announced": round(peak / reply["announced_bytes"], 3),
+            "highest / estimated": round(peak / reply["estimated_bytes"], 3),
             "numbers that differ from the API's": differences(folder, X),
         }
     print("\n".join(["some of the progress:", *shown[:: max(1, len(shown) // 10)]]))
     print(json.dumps(results, indent=1))
-    wrong = results["numbers that differ from the API's"] or results["highest / announced"] > MOST
+    wrong = results["numbers that differ from the API's"] or results["highest / estimated"] > MOST
     return int(bool(wrong or (took > 10 and not shown)))
 
 

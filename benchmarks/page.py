@@ -101,7 +101,7 @@ def limits(rows):
     yield """## Limits of memory
 
 `LocalEngine(memory_limit=...)`: a fit keeps to it, or is refused once `X` has been checked, before
-any of the work. Without `n_neighbors` it is all pairs, kept or made anew as the limit allows
+any of the work. Without `n_neighbors` it is all pairs, kept or recomputed as the limit allows
 (`benchmarks/limits.py`).
 """
     yield table(rows)
@@ -111,7 +111,7 @@ def tiles(found):
     yield """## All pairs beyond memory
 
 The paper's own kernel, without neighbours: where its matrix is larger than the memory allowed, it
-is made anew at every product (`benchmarks/tiles.py`).
+is recomputed at every product (`benchmarks/tiles.py`).
 """
     rows = found.pop("fit") | found
     yield table([{"what": name, "figure": value} for name, value in rows.items()])
@@ -146,7 +146,7 @@ costs where there is hardly anything to compute is the price of messages.
         yield """What the model of `heatsketch plan --workers` foretells from fits of 60 000 and
 180 000 points, and what is true:
 
-![Foretold over measured: time, memory, bytes sent](benchmarks/cluster-cost.png)
+![Predicted over measured: time, memory, bytes sent](benchmarks/cluster-cost.png)
 """
         yield table([cost_row(name, row) for name, row in found["cost"].items()])
 
@@ -165,7 +165,7 @@ def cost_row(name, row):
     cells = {"points": f"{int(name.split(',')[0]):.0e}", "k": name.split("= ")[1]}
     for what in ("seconds", "bytes of a worker", "bytes sent"):
         cells[what] = f"{row[what]:.3g}"
-        cells[f"{what}, foretold / true"] = round(row[f"{what} foretold"] / row[what], 2)
+        cells[f"{what}, predicted / true"] = round(row[f"{what} predicted"] / row[what], 2)
     return cells
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from timing import time_ratio, write
 
 from heatsketch import HeatSketch
-from heatsketch.diffusion import gaussian_block
+from heatsketch.diffusion import gaussian_matrix
 from heatsketch.diffusion._sketch import diffuse
 
 N_POINTS, N_COLUMNS, POWER = 100_000, 32, 1024
@@ -48,7 +48,7 @@ def main():
     results = {}
     for dtype in ("float32", "float64"):
         A = HeatSketch(2, n_neighbors=15).fit(swiss_roll(dtype)).heat_operator_
-        G = gaussian_block(N_POINTS, N_COLUMNS, seed=0, dtype=dtype)
+        G = gaussian_matrix(N_POINTS, N_COLUMNS, seed=0, dtype=dtype)
         counting = Counting(A)
         Y, Z = diffuse(counting, G, power=POWER), plain_steps(A, G)
         i, j = np.random.default_rng(0).permutation(N_POINTS).reshape(2, -1)

@@ -12,7 +12,7 @@ from scipy import sparse
 from sparse_dot_mkl import dot_product_mkl
 from timing import time_ratio, write
 
-from heatsketch.diffusion import gaussian_block, heat_operator, sketch, symmetric_scaling
+from heatsketch.diffusion import gaussian_matrix, heat_operator, sketch, symmetric_scaling
 
 N_ROWS, REACH, POWER = 1_000_000, 8, 8
 
@@ -43,7 +43,7 @@ def main():
     A = heat_operator(K, symmetric_scaling(K))
     matrix, results = sparse.csr_matrix(A.matrix), {}
     for n_columns in (32, 128):
-        G = gaussian_block(N_ROWS, n_columns, seed=0, dtype=np.float32)
+        G = gaussian_matrix(N_ROWS, n_columns, seed=0, dtype=np.float32)
         buffers = np.empty_like(G), np.empty_like(G)
         ours, fresh = partial(sketch, A, G, power=POWER), partial(bare_products, matrix, G)
         found = A.deflate(fresh()) / np.sqrt(np.float32(n_columns))

@@ -15,11 +15,11 @@ from sklearn.datasets import load_digits, make_blobs
 from timing import write
 
 from heatsketch import HeatSketch
-from heatsketch.diffusion import diffusion_neighbors, gaussian_block, rademacher_block
+from heatsketch.diffusion import diffusion_neighbors, gaussian_matrix, rademacher_matrix
 from heatsketch.diffusion._all_times import all_times_weights
 from heatsketch.diffusion._confidence import scale_interval, simultaneous_confidence
 
-BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
+BLOCKS = {"gaussian": gaussian_matrix, "rademacher": rademacher_matrix}
 N_NEIGHBORS, N_ROWS, COMPONENTS = 15, 25, (16, 32, 64)
 SETTINGS = [("gaussian", "all"), ("gaussian", 2), ("rademacher", 2)]
 SIZES = (500, 800, 10_000, 1_000_000)
@@ -51,7 +51,7 @@ def kernel(X, power):
     values, vectors = values[:-1], vectors[:, :-1]  # the last one is stationary
     weights = all_times_weights(values, model.power_) if power == "all" else values**power
     F = (vectors * weights) @ vectors.T
-    wanted = F @ gaussian_block(len(X), 64, seed=0) / 8
+    wanted = F @ gaussian_matrix(len(X), 64, seed=0) / 8
     return F, np.linalg.norm(model.embedding_ - wanted) / np.linalg.norm(wanted)
 
 

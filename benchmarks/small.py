@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from timing import time_ratio, write
 
-from heatsketch.diffusion import gaussian_block
+from heatsketch.diffusion import gaussian_matrix
 
 SHAPE = 1_000_000, 32
 
@@ -28,10 +28,10 @@ def added_by_import():
 
 
 def main():
-    ours = partial(gaussian_block, *SHAPE, seed=0, dtype=np.float32)
+    ours = partial(gaussian_matrix, *SHAPE, seed=0, dtype=np.float32)
     numpys = partial(np.random.default_rng(0).standard_normal, SHAPE, dtype=np.float32)
     results = {
-        "gaussian_block / standard_normal": time_ratio(ours, numpys),
+        "gaussian_matrix / standard_normal": time_ratio(ours, numpys),
         "control: standard_normal / standard_normal": time_ratio(numpys, numpys),
         "time added by import heatsketch / import sklearn": statistics.median(
             added_by_import() for _ in range(7)

@@ -1,7 +1,7 @@
 """Discrete data: what ties and copies of points take, against continuous data of the same size.
 
 Each fit is a process of its own, since memory that was once taken is not all given back; those of
-whole numbers and of continuous ones take turns. The search among sparse points takes turns with
+integers and of continuous ones take turns. The search among sparse points takes turns with
 scikit-learn's.
 """
 

@@ -1,4 +1,4 @@
-"""All pairs beyond memory: a product whose matrix is made anew, and a whole fit."""
+"""All pairs beyond memory: a product whose matrix is recomputed, and a whole fit."""
 
 import argparse
 
@@ -15,7 +15,7 @@ N_FEATURES, N_COMPONENTS = 16, 32
 
 
 def factor(n_points):
-    """Time of a product whose matrix is made anew, over one whose matrix is in memory."""
+    """Time of a product whose matrix is recomputed, over one whose matrix is in memory."""
     X = manifold(n_points, N_FEATURES)
     tiles = gaussian_affinity(DistanceTiles(X, "euclidean"), epsilon=1.0)
     matrix = gaussian_affinity(neighbor_graph(X), epsilon=1.0)
@@ -49,7 +49,7 @@ def main():
     parser.add_argument("--gib", type=float, default=2.0)
     options = parser.parse_args()
     results = {"fit": fit(options.points, options.gib)}
-    write("tiles", results | {"made anew / in memory, 10,000 points": round(factor(10_000), 2)})
+    write("tiles", results | {"recomputed / in memory, 10,000 points": round(factor(10_000), 2)})
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits, make_swiss_roll
 from heatsketch import HeatSketch, components_needed
 from heatsketch.diffusion import (
     exact_diffusion_distances,
-    gaussian_block,
+    gaussian_matrix,
     heat_trace,
     sketch_all_times,
 )
@@ -136,7 +136,7 @@ def trace_curve(X):
     """Where the sum over all times starts, by the first of two conditions."""
     figure, ax = plt.subplots(figsize=(5.5, 4))
     A = HeatSketch().fit(X).heat_operator_
-    curve = heat_trace(A, gaussian_block(len(X), 256, seed=0), largest=16)
+    curve = heat_trace(A, gaussian_matrix(len(X), 256, seed=0), largest=16)
     ax.plot(curve.powers, curve.directions, "-", color=GRAY, label="all powers, 256 components")
     for k, color, mark in ((16, ORANGE, "s"), (64, BLUE, "o")):
         found = HeatSketch(k).fit(X).heat_trace_

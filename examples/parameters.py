@@ -22,7 +22,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
 from heatsketch import HeatSketch
-from heatsketch.diffusion import degree_scaling, gaussian_block, heat_operator, sketch_all_times
+from heatsketch.diffusion import degree_scaling, gaussian_matrix, heat_operator, sketch_all_times
 from heatsketch.exceptions import DisconnectedGraphWarning
 from heatsketch.graph._neighbors import label_components
 
@@ -145,7 +145,7 @@ def horizon(data):
     figure, (left, right) = two_panels()
     for name, X, score in data:
         model = HeatSketch().fit(X)
-        G = gaussian_block(model.row_ids_, 64, seed=0)
+        G = gaussian_matrix(model.row_ids_, 64, seed=0)
         mark, color = MARKS[name]
         found = {}
         for T in horizons:
@@ -257,13 +257,13 @@ def first_powers():
         for n_points in (1000, 4000, 16_000):
             X = np.random.default_rng(0).random((n_points, n_features))
             model = HeatSketch().fit(X)
-            G, order = gaussian_block(model.row_ids_, 64, seed=0), np.argsort(model.order_)
+            G, order = gaussian_matrix(model.row_ids_, 64, seed=0), np.argsort(model.order_)
             for power in (1, model.power_):
                 Y = sketch_all_times(model.heat_operator_, G, first_power=power)[order]
                 print(f"d = {n_features}, N = {n_points}, {power}: {rank_correlation(Y, X):.3f}")
     graph, group = block_model()
     model = HeatSketch(affinity="precomputed").fit(graph)
-    G = gaussian_block(graph.shape[0], 64, seed=0)
+    G = gaussian_matrix(graph.shape[0], 64, seed=0)
     print(f"block model: the rule finds {model.power_}")
     for power in (1, 4, 8, 12, 16):
         Y = sketch_all_times(model.heat_operator_, G, first_power=power)
@@ -276,7 +276,7 @@ def first_powers():
 def self_loops():
     """Print how the weight of self-loops acts on a graph, the sum starting at power 16."""
     graph, group = block_model()
-    G = gaussian_block(graph.shape[0], 64, seed=0)
+    G = gaussian_matrix(graph.shape[0], 64, seed=0)
     for weight in (0, 0.1, 1, 3):
         K = sparse.csr_array(graph + weight * sparse.eye_array(graph.shape[0]))
         A = heat_operator(K, degree_scaling(K))

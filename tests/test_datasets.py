@@ -67,7 +67,7 @@ def test_integers_of_numpy_are_integers(points):
 def test_numbers_of_points_and_seeds_are_whole(points):
     for options in ({"n_points": 20.0}, {"n_points": True}, {"seed": 3.0}, {"seed": None}):
         ((name, value),) = options.items()
-        with pytest.raises(DtypeError, match=rf"{name}={value} must be a whole number; use int"):
+        with pytest.raises(DtypeError, match=rf"{name}={value} must be an integer; use int"):
             points(**{"n_points": 20, "seed": 0} | options)
     for name in ("n_points", "seed"):
         with pytest.raises(HeatSketchError, match=rf"{name}=-1 must be at least \d; use"):

@@ -83,6 +83,22 @@ def test_every_public_name_is_documented(name):
     assert inspect.getdoc(value_of(name))
 
 
+@pytest.mark.parametrize(
+    ("number", "function"),
+    [
+        (1, heatsketch.diffusion.symmetric_scaling),
+        (2, heatsketch.diffusion.bistochastic_scaling),
+        (3, heatsketch.diffusion.diffusion_coordinates),
+        (4, heatsketch.diffusion.gaussian_matrix),
+        (5, heatsketch.diffusion.rademacher_matrix),
+    ],
+)
+def test_each_algorithm_of_the_paper_is_found_by_its_number(number, function):
+    name = f"Algorithm {number}"
+    assert name in inspect.getdoc(function)
+    assert sum(path.read_text().count(name) for path in SOURCES) == 1
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_files_and_bodies_are_short(path):
     text = path.read_text()

@@ -11,7 +11,7 @@ import pytest
 from registry import circle, cloud
 
 from heatsketch import HeatSketch, LocalEngine
-from heatsketch.diffusion import gaussian_block, sketch
+from heatsketch.diffusion import gaussian_matrix, sketch
 from heatsketch.diffusion._sketch import diffuse
 from heatsketch.graph import neighbor_graph
 from heatsketch.graph._neighbors import find_neighbors
@@ -39,7 +39,7 @@ def operator():
 @pytest.mark.parametrize("n_columns", [32, 128])
 def test_a_sketch_takes_no_longer_than_bare_products(operator, n_columns):
     """Against scipy's products, on one core; MKL's are in benchmarks/products.py."""
-    G = gaussian_block(40_000, n_columns, seed=0, dtype=np.float32)
+    G = gaussian_matrix(40_000, n_columns, seed=0, dtype=np.float32)
 
     def bare():
         block = G
@@ -50,7 +50,7 @@ def test_a_sketch_takes_no_longer_than_bare_products(operator, n_columns):
 
 
 def test_a_large_power_takes_less_than_half_of_its_steps(operator):
-    G = gaussian_block(40_000, 16, seed=0, dtype=np.float32)
+    G = gaussian_matrix(40_000, 16, seed=0, dtype=np.float32)
 
     def steps():
         block = G

@@ -1,6 +1,6 @@
 r"""The point sets of the paper's experiments.
 
-All are made from :func:`gaussian_block` by arithmetic and square roots alone (a uniform angle is
+All are made from :func:`gaussian_matrix` by arithmetic and square roots alone (a uniform angle is
 the direction of two Gaussians), so that a seed means the same points on every machine.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from heatsketch._core.checks import whole_number
-from heatsketch.diffusion._random_matrix import gaussian_block
+from heatsketch.diffusion._random_matrix import gaussian_matrix
 
 __all__ = ["circle", "circle_with_outliers", "gaussian_clouds", "klein_bottle", "stretched_torus"]
 
@@ -151,7 +151,7 @@ def gaussian_clouds(
     """
     n_points = whole_number(n_points, "n_points", least=0)
     dimension = whole_number(dimension, "dimension", least=1)
-    X = gaussian_block(n_points, dimension, seed=_apart(seed))
+    X = gaussian_matrix(n_points, dimension, seed=_apart(seed))
     rows = np.arange(n_points)
     X[rows, rows % dimension] += separation / np.sqrt(2)
     return X
@@ -160,7 +160,7 @@ def gaussian_clouds(
 def _directions(n_points: int, which: int, seed: int) -> np.ndarray:
     """Return uniform points on the unit circle; another ``which`` gives independent ones."""
     n_points = whole_number(n_points, "n_points", least=0)
-    pair = gaussian_block(n_points, 2, seed=_apart(seed), first_column=2 * which)
+    pair = gaussian_matrix(n_points, 2, seed=_apart(seed), first_column=2 * which)
     return pair / np.sqrt(pair[:, :1] ** 2 + pair[:, 1:] ** 2)
 
 

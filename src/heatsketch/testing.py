@@ -1,4 +1,4 @@
-"""The laws of the house, as checks that you can run on parts of your own.
+"""The laws of this package, as checks that you can run on parts of your own.
 
 An engine, an affinity or an estimator that passes them will work wherever ours do. Each check
 returns nothing if the law holds and raises ``AssertionError`` with a number if it does not.

@@ -1,4 +1,4 @@
-"""Bad and strange inputs, a row for each: what is called, and what must come of it.
+"""Bad and invalid inputs, a row for each: what is called, and what must come of it.
 
 A row is *refused* with a typed error, *warned about*, or *works*. A message must name the
 argument, show its value and give a remedy, each a regular expression of the row; a row that
@@ -7,7 +7,7 @@ obey is in ``test_bad_inputs.py``. F1 to F16 are the families of failures of the
 
 Here are the points themselves, of which ``bad_points.py`` has more; ``bad_parameters.py`` has the
 parameters, sparse input and matrices over pairs, ``bad_models.py`` the models in files. Points that
-are refused whatever is asked go through every door, the command line among them.
+are refused whatever is asked go through every entry, the command line among them.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def works(name, call, equals):
 
 
 class Points(NamedTuple):
-    """Points that no door takes."""
+    """Points that no entry takes."""
 
     X: object
     in_files: str
@@ -83,16 +83,16 @@ class Points(NamedTuple):
 POINTS: dict[str, Points] = {}
 
 
-def refused_at_the_door(name, X, error, says, *, in_files="refused"):
-    """Add a row for each of ``DOORS``, and one for the command line.
+def refused_everywhere(name, X, error, says, *, in_files="refused"):
+    """Add a row for each of ``ENTRIES``, and one for the command line.
 
     ``in_files`` says what comes of it there: "refused", "good" if a file turns it into a good
     table, "none" if no file holds such a thing.
     """
     assert name not in POINTS
     POINTS[name] = Points(X, in_files)
-    for door, call in DOORS.items():
-        refused(f"{door}: {name}", partial(call, X), error, says)
+    for entry, call in ENTRIES.items():
+        refused(f"{entry}: {name}", partial(call, X), error, says)
 
 
 # --- calls --------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ CLOUD.setflags(write=False)
 
 
 def fit(X, *, kind=HeatSketch, n_components=4, row_ids=None, **parameters):
-    """Fit, and return what comes out of all doors: the embedding, and that of X as if new."""
+    """Fit, and return what comes out of all entries: the embedding, and that of X as if new."""
     model = kind(n_components, **parameters).fit(X, row_ids=row_ids)
     return np.vstack([model.embedding_, model.transform(X)])
 
@@ -112,7 +112,7 @@ def transform(X_new, X=CLOUD, *, kind=HeatSketch, n_components=4, **parameters):
 
 
 # Whatever is refused at one of them is refused at all, on a cluster, and by the command line.
-DOORS = {"fit": fit, "transform": transform}
+ENTRIES = {"fit": fit, "transform": transform}
 
 
 # --- F5: not a number, or none ------------------------------------------------------------
@@ -128,13 +128,13 @@ for bad, shown in [(np.nan, "NaN"), (np.inf, "inf"), (-np.inf, "-inf")]:
     says = ("^X contains", f"{shown}.*row 1, column 2", "fill them in")
     for X in (with_entry(bad), with_entry(bad, np.float32), sparse.csr_array(with_entry(bad))):
         kind = f"{type(X).__name__} of {X.dtype}"
-        refused_at_the_door(f"{bad} in a {kind}", X, MissingValueError, says)
-    refused_at_the_door(f"{bad} in a list", with_entry(bad).tolist(), MissingValueError, says)
+        refused_everywhere(f"{bad} in a {kind}", X, MissingValueError, says)
+    refused_everywhere(f"{bad} in a list", with_entry(bad).tolist(), MissingValueError, says)
 for bad, shown in [(None, "None"), (pd.NA, "<NA>"), (pd.NaT, "NaT")]:
     says = (r"^X\[1, 2\]", shown, "fill it in")
-    refused_at_the_door(f"{shown} as an object", with_entry(bad, object), MissingValueError, says)
+    refused_everywhere(f"{shown} as an object", with_entry(bad, object), MissingValueError, says)
 refused("X=None", partial(fit, None), MissingValueError, ("^X is", "None", "fill it in"))
-refused_at_the_door(
+refused_everywhere(
     "a masked array",
     np.ma.masked_array(CLOUD, CLOUD > 1),
     MissingValueError,
@@ -151,8 +151,8 @@ for name, bad, shown in [
     X = with_entry(0, object)
     X[1, 2] = bad
     says = (r"^X\[1, 2\]", shown, "convert X to floats")
-    refused_at_the_door(name, X, DtypeError, says)
-refused_at_the_door(
+    refused_everywhere(name, X, DtypeError, says)
+refused_everywhere(
     "complex objects",
     with_entry(np.complex64(1j), object),
     DtypeError,
@@ -161,23 +161,23 @@ refused_at_the_door(
 for dtype in (complex, str, bytes, "M8[s]", "m8[s]", np.dtypes.StringDType()):
     X = np.arange(12).reshape(4, 3).astype(dtype)
     says = (r"\bX has dtype", r"complex128|<U|\|S|\[s\]|StringDType", "as columns|encode it")
-    refused_at_the_door(f"an array of {X.dtype}", X, DtypeError, says)
-refused_at_the_door(
+    refused_everywhere(f"an array of {X.dtype}", X, DtypeError, says)
+refused_everywhere(
     "a structured array",
     np.zeros(5, [("a", float), ("b", float)]),
     DtypeError,
     ("^X has dtype", "'a'", "encode it"),
 )
-refused_at_the_door(
+refused_everywhere(
     "complex sparse",
     sparse.csr_array(CLOUD * 1j),
     DtypeError,
     ("X has dtype", "complex128", "real and imaginary parts"),
 )
-refused_at_the_door(
+refused_everywhere(
     "a ragged list", [[1, 2, 3], [4, 5]], DtypeError, ("^X=", r"\[4, 5\]", "the same length")
 )
-refused_at_the_door("one string", "abc", DtypeError, ("^X has dtype", "<U3", "encode it"))
+refused_everywhere("one string", "abc", DtypeError, ("^X has dtype", "<U3", "encode it"))
 
 # --- F5: columns of frames ----------------------------------------------------------------
 
@@ -193,9 +193,9 @@ for name, column, shown in [
 ]:
     says = ("column 'b' of X", shown, "encode it as numbers.*or leave it out")
     X = pd.DataFrame({"a": np.arange(4.0), "b": column})
-    # Parquet has categories and objects by what they are, which is whole numbers.
+    # Parquet has categories and objects by what they are, which is integers.
     in_files = "good" if name in ("categories", "objects") else "refused"
-    refused_at_the_door(f"pandas {name}", X, DtypeError, says, in_files=in_files)
+    refused_everywhere(f"pandas {name}", X, DtypeError, says, in_files=in_files)
 for name, series in [
     ("strings", pl.Series(list("123"))),
     ("dates", pl.Series([0, 1, 2]).cast(pl.Date)),
@@ -205,7 +205,7 @@ for name, series in [
 ]:
     says = ("column 'b' of X", str(series.dtype).partition("(")[0], "encode it as numbers")
     X = pl.DataFrame({"a": [1, 2, 3], "b": series})
-    refused_at_the_door(f"polars {name}", X, DtypeError, says)
+    refused_everywhere(f"polars {name}", X, DtypeError, says)
 for X in [
     pd.DataFrame({"a": [1, 2, 3], "b": pd.array([1, 2, pd.NA], "Int64")}),
     pd.DataFrame({"a": [1, 2, 3], "b": pd.array([True, False, pd.NA], "boolean")}),
@@ -217,14 +217,14 @@ for X in [
     refused(f"fit: {name}", partial(fit, X), MissingValueError, says)
     call = partial(transform, X, X.head(2))
     refused(f"transform: {name}", call, MissingValueError, says)
-refused_at_the_door(
+refused_everywhere(
     "a lazy frame",
     pl.DataFrame(CLOUD).lazy(),
     DtypeError,
     ("^X", "LazyFrame", r"X\.collect\(\)"),
     in_files="none",
 )
-refused_at_the_door(
+refused_everywhere(
     "a column name given twice",
     pd.DataFrame(CLOUD, columns=["a", "b", "a"]),
     HeatSketchError,
@@ -295,7 +295,7 @@ for name, X, says in [  # scikit-learn's own, whose wording its estimator checks
     ("no features", CLOUD[:, :0], ("array", r"0 feature.*\(40, 0\)", "minimum of 1 is required")),
     ("one sparse dimension", sparse.coo_array(CLOUD[:, 0]), ("input", r"\(40,\)", "Reshape")),
 ]:
-    refused_at_the_door(name, X, ValueError, says)
+    refused_everywhere(name, X, ValueError, says)
 refused("one sample", partial(fit, CLOUD[:1]), HeatSketchError, ("^X", "n_samples=1", "at least 2"))
 works(
     "two samples",
@@ -336,7 +336,7 @@ refused(
     ("HeatSketch", "not fitted yet", "Call 'fit'"),
 )
 
-# --- F1, F2, F3: pieces, lonely points, duplicates ----------------------------------------
+# --- F1, F2, F3: pieces, isolated points, duplicates ----------------------------------------
 
 TWICE = np.repeat(CLOUD[:5], 8, axis=0)
 for name, parameters in [("all pairs", {}), ("bistochastic", {"normalization": "bistochastic"})]:
@@ -438,7 +438,7 @@ works(
     partial(transform, np.zeros((1, 3))),
 )
 says = ("^X holds", "1000", "divide X")
-refused("a whole number beyond floats", partial(fit, [[10**400, 1], [1, 2]]), ScaleError, says)
+refused("an integer beyond floats", partial(fit, [[10**400, 1], [1, 2]]), ScaleError, says)
 if np.finfo(np.longdouble).max > np.finfo(float).max:
     X = CLOUD * np.longdouble("1e4000")
     says = ("^X contains", "inf", "fill them in")

@@ -98,16 +98,16 @@ def ask(method, *arguments):
 
 
 for method, bad, says in [
-    ("grow", "x", ("n_components=", "'x'", "whole number of at least 1")),
-    ("grow", 8.5, ("n_components=", "8.5", "whole number of at least 1")),
-    ("path", "x", ("powers=", "'x'", "whole number of at least 0")),
-    ("path", None, ("powers=", "None", "whole number of at least 0")),
-    ("path", [1, 2.5], ("powers=", "2.5", "whole number of at least 0")),
-    ("pseudotime", 40, ("root=", "40", "whole number from 0 to 39")),
-    ("pseudotime", -1, ("root=", "-1", "whole number from 0 to 39")),
-    ("pseudotime", "a", ("root=", "'a'", "whole number from 0 to 39")),
-    ("diffusion_map", 0, ("n_components=", "0", "whole number from 1 to 4")),
-    ("diffusion_map", 1000, ("n_components=", "1000", "whole number from 1 to 4")),
+    ("grow", "x", ("n_components=", "'x'", "integer of at least 1")),
+    ("grow", 8.5, ("n_components=", "8.5", "integer of at least 1")),
+    ("path", "x", ("powers=", "'x'", "integer of at least 0")),
+    ("path", None, ("powers=", "None", "integer of at least 0")),
+    ("path", [1, 2.5], ("powers=", "2.5", "integer of at least 0")),
+    ("pseudotime", 40, ("root=", "40", "integer from 0 to 39")),
+    ("pseudotime", -1, ("root=", "-1", "integer from 0 to 39")),
+    ("pseudotime", "a", ("root=", "'a'", "integer from 0 to 39")),
+    ("diffusion_map", 0, ("n_components=", "0", "integer from 1 to 4")),
+    ("diffusion_map", 1000, ("n_components=", "1000", "integer from 1 to 4")),
 ]:
     name, call = f"{method}({bad!r})", partial(ask, method, bad)
     refused(name, call, HeatSketchError, (f"^{says[0]}", *says[1:]))

@@ -1,6 +1,6 @@
-"""Rows for every door: what is wrong with points, in everything that can hold points.
+"""Rows for every entry: what is wrong with points, in everything that can hold points.
 
-Like ``bad_inputs.py``, whose table this adds to, and where the doors are.
+Like ``bad_inputs.py``, whose table this adds to, and where the entries are.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import tempfile
 import numpy as np
 import pandas as pd
 import polars as pl
-from bad_inputs import CLOUD, refused_at_the_door
+from bad_inputs import CLOUD, refused_everywhere
 from scipy import sparse
 
 from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError, ScaleError
@@ -55,7 +55,7 @@ for shown, bad in NOT_FINITE.items():
         if name in ("a view from behind", "float16", "a list of arrays") and bad == -np.inf:
             continue  # once is enough
         says = (r"^X(\[1, 2\])?", f"(?i){shown}", "fill (them|it) in")
-        refused_at_the_door(f"{shown} in {name}", held(X), MissingValueError, says)
+        refused_everywhere(f"{shown} in {name}", held(X), MissingValueError, says)
 
 PLACES = {
     "the first entry": (0, 0),
@@ -70,7 +70,7 @@ for shown, bad in NOT_FINITE.items():
         X = CLOUD.copy()
         X[place] = bad
         says = ("^X contains", f"{shown}.*row -?[0-9]+", "fill them in")
-        refused_at_the_door(f"{shown} in {name}", X, MissingValueError, says)
+        refused_everywhere(f"{shown} in {name}", X, MissingValueError, says)
 
 # --- not numbers --------------------------------------------------------------------------
 
@@ -78,7 +78,7 @@ for dtype in ("c8", "c16", "G", "U1", "S9", "M8[D]", "M8[ns]", "m8[ns]", "m8[Y]"
     X = np.ones((4, 3)).astype("i8" if dtype[0] in "Mm" else "f8")
     X = np.zeros((4, 3), dtype) if dtype == "V8" else X.astype(dtype)
     says = (r"\bX has dtype", "complex|<U|S9|64|V8", "as columns|encode it")
-    refused_at_the_door(f"an array of {dtype}", X, DtypeError, says)
+    refused_everywhere(f"an array of {dtype}", X, DtypeError, says)
 
 for name, bad in {
     "a set": {1, 2},
@@ -98,7 +98,7 @@ for name, bad in {
     X[1, 2] = bad
     says = (r"^X\[1, 2\]", ".", "convert X to floats")
     in_files = "none" if callable(bad) else "refused"
-    refused_at_the_door(f"{name} among numbers", X, DtypeError, says, in_files=in_files)
+    refused_everywhere(f"{name} among numbers", X, DtypeError, says, in_files=in_files)
 
 for name, X in {
     "a dict of columns": {"a": [1.0, 2.0], "b": [3.0, 4.0]},
@@ -119,7 +119,7 @@ for name, X in {
 }.items():
     says = ("X", ".", "convert|encode|the same length|as columns|numbers")
     in_files = "refused" if isinstance(X, list) else "none"
-    refused_at_the_door(name, X, DtypeError, says, in_files=in_files)
+    refused_everywhere(name, X, DtypeError, says, in_files=in_files)
 
 # --- frames -------------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ for name, column in {
 }.items():
     says = ("column 'b' of X", ".", "encode it as numbers.*or leave it out|as columns of their own")
     X = pd.DataFrame({"a": np.arange(4.0), "b": column})
-    refused_at_the_door(f"a pandas column of {name}", X, DtypeError, says)
+    refused_everywhere(f"a pandas column of {name}", X, DtypeError, says)
 for name, series in {
     "times": pl.Series([0, 1, 2]).cast(pl.Time),
     "moments": pl.Series([0, 1, 2]).cast(pl.Datetime),
@@ -147,7 +147,7 @@ for name, series in {
 }.items():
     says = ("column 'b' of X", ".", "encode it as numbers.*or leave it out")
     X = pl.DataFrame({"a": [1, 2, 3], "b": series})
-    refused_at_the_door(f"a polars column of {name}", X, DtypeError, says)
+    refused_everywhere(f"a polars column of {name}", X, DtypeError, says)
 
 # --- shapes, in scikit-learn's own words --------------------------------------------------
 
@@ -162,8 +162,8 @@ for name, X, says in [
     ("a sparse array without columns", sparse.csr_array((3, 0)), ("array", "0 feature", "minimum")),
 ]:
     in_files = "refused" if isinstance(X, np.ndarray | pd.DataFrame) else "none"
-    refused_at_the_door(name, X, ValueError, says, in_files=in_files)
-refused_at_the_door(
+    refused_everywhere(name, X, ValueError, says, in_files=in_files)
+refused_everywhere(
     "a frame without columns",
     pd.DataFrame(CLOUD[:, :0]),
     HeatSketchError,
@@ -181,4 +181,4 @@ for scale in (1e155, 1e200, 1e300):
         "csr_array": sparse.csr_array,
     }.items():
         says = ("^X holds", r"e\+", "overflow float64; divide X by")
-        refused_at_the_door(f"{scale:.0e} in {name}", held(CLOUD * scale), ScaleError, says)
+        refused_everywhere(f"{scale:.0e} in {name}", held(CLOUD * scale), ScaleError, says)

@@ -184,7 +184,7 @@ CASES = [
     Case("power inf", f"{EMBED} -o out.npy --power inf", 2, "'--power': 'inf' is unknown"),
     Case("epsilon", f"{EMBED} -o out.npy --epsilon 0", 2, "use auto, local or a positive number"),
     Case("epsilon nan", f"{EMBED} -o out.npy --epsilon nan", 2, "'--epsilon': 'nan' is unknown"),
-    Case("neighbors", f"{EMBED} -o out.npy --neighbors 1", 2, "use all or a whole number of"),
+    Case("neighbors", f"{EMBED} -o out.npy --neighbors 1", 2, "use all or an integer of"),
     Case("metric", f"{EMBED} -o out.npy --metric crow", 2, "'crow' is unknown; use euclidean, cos"),
     Case(
         "normalization",
@@ -195,7 +195,7 @@ CASES = [
     Case("seed", f"{EMBED} -o out.npy --seed -1", 2, "--seed"),
     Case("large seed", f"{EMBED} -o out.npy --seed 4294967296", 2, "4294967295"),
     Case("components", f"{EMBED} -o out.npy --components 0", 2, "at least 1; use one like 64"),
-    Case("size", f"{EMBED} -o out.npy --memory-limit lots", 2, "2GiB"),
+    Case("size", f"{EMBED} -o out.npy --memory-limit sampling_keys", 2, "2GiB"),
     Case("no unit", f"{EMBED} -o out.npy --memory-limit 2", 2, "'2' is 2 bytes; give a unit"),
     Case("empty name", "embed points.parquet -o out.npy --columns x,,y", 2, "names with commas"),
     Case(
@@ -237,10 +237,10 @@ CASES = [
         2,
         "far.heatsketch knows its rows by ids",
     ),
-    Case("report powers", "report m.heatsketch --powers 1,0 -o o.html", 2, "no whole number of"),
+    Case("report powers", "report m.heatsketch --powers 1,0 -o o.html", 2, "no integer of"),
     Case("report confidence", "report m.heatsketch --confidence 2 -o o.html", 2, "between 0 and 1"),
-    Case("plan columns", "plan --n 10 --d 0", 2, "'--d' / '--columns': '0' is no whole number"),
-    Case("plan word", "plan --n many --d 4", 2, "'many' is no whole number"),
+    Case("plan columns", "plan --n 10 --d 0", 2, "'--d' / '--columns': '0' is no integer"),
+    Case("plan word", "plan --n many --d 4", 2, "'many' is no integer"),
     Case("plan dtype", "plan --n 10 --d 4 --dtype int8", 2, "float32 or float64"),
     # --- 3: a file cannot be read
     Case("missing file", "embed nowhere.npy -o out.npy", 3, "No such file"),

@@ -1,4 +1,4 @@
-"""The paper's five algorithms, transcribed line by line in plain numpy, errata mended.
+"""The paper's five algorithms, transcribed line by line in plain numpy, errata fixed.
 
 Written from the paper, not from the package: no function of heatsketch is used here.
 """

@@ -41,8 +41,8 @@ def made_once(tmp_path_factory):
 
 
 @pytest.fixture
-def desk(made_once, tmp_path, monkeypatch):
-    folder = tmp_path / "desk"
+def workspace(made_once, tmp_path, monkeypatch):
+    folder = tmp_path / "workspace"
     shutil.copytree(made_once, folder, symlinks=True)
     monkeypatch.chdir(folder)
     return folder
@@ -67,8 +67,8 @@ def test_the_table_has_every_exit_code():
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_answers(desk, case):
-    before = contents(desk)
+def test_answers(workspace, case):
+    before = contents(workspace)
     result = run(case.arguments, case.stdin)
     assert result.exit_code == case.code, result.output
     assert case.says in (result.stderr if case.code else result.stdout)
@@ -77,12 +77,12 @@ def test_answers(desk, case):
         assert result.stdout == ""
         assert len(result.stderr.splitlines()) == 1
     if case.code or "dry" in case.name:
-        assert contents(desk) == before
-    assert not [path for path in desk.rglob("*.part")]
+        assert contents(workspace) == before
+    assert not [path for path in workspace.rglob("*.part")]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_machines_get_one_object(desk, case):
+def test_machines_get_one_object(workspace, case):
     result = run(f"{case.arguments} --json", case.stdin)
     reply = json.loads(result.stdout)
     assert len(result.stdout.splitlines()) == 1
@@ -100,7 +100,7 @@ def test_machines_get_one_object(desk, case):
 # --- what is written ------------------------------------------------------------------------
 
 
-def test_the_embedding_is_that_of_the_api_bit_for_bit(desk):
+def test_the_embedding_is_that_of_the_api_bit_for_bit(workspace):
     given = "--ids who --labels kind --components 16 --power 3 --seed 5 --epsilon local"
     result = run(f"embed points.parquet -o out.parquet --model new.heatsketch {given}")
     assert result.exit_code == 0, result.output
@@ -116,7 +116,7 @@ def test_the_embedding_is_that_of_the_api_bit_for_bit(desk):
     assert model.feature_names_in_.tolist() == ["x", "y"]
 
 
-def test_without_ids_rows_are_their_positions(desk):
+def test_without_ids_rows_are_their_positions(workspace):
     assert run("embed points.npy -o out.npy --model new.heatsketch").exit_code == 0
     wanted = HeatSketch().fit(np.load("points.npy")).embedding_
     assert (np.load("out.npy") == wanted).all()
@@ -125,7 +125,7 @@ def test_without_ids_rows_are_their_positions(desk):
     assert reply["distance"] == distance.tolist()
 
 
-def test_new_rows_are_found_by_the_names_of_their_columns(desk):
+def test_new_rows_are_found_by_the_names_of_their_columns(workspace):
     assert run("embed points.parquet --columns x,y -o a.npy --model new.heatsketch").exit_code == 0
     assert run("transform new.heatsketch turned.parquet -o b.npy").exit_code == 0
     np.testing.assert_allclose(np.load("b.npy"), np.load("a.npy"), atol=1e-5)
@@ -140,7 +140,7 @@ def test_a_plan_for_a_cluster_needs_dask(monkeypatch):
     assert result.stderr.endswith('install it with: pip install "heatsketch[cluster]".\n')
 
 
-def test_transform_in_blocks_is_transform(desk, monkeypatch):
+def test_transform_in_blocks_is_transform(workspace, monkeypatch):
     monkeypatch.setattr("heatsketch.cli._transform.BLOCK_BYTES", 64)
     arguments = "transform m.heatsketch points.parquet --columns x,y --ids who -o out.parquet"
     assert run(arguments).exit_code == 0
@@ -155,7 +155,7 @@ def test_transform_in_blocks_is_transform(desk, monkeypatch):
     assert "later.npy contains NaN in row 33, column 1" in result.stderr
 
 
-def test_rows_with_the_same_id_are_the_same_rows(desk):
+def test_rows_with_the_same_id_are_the_same_rows(workspace):
     """Half the rows, in another order, and other files: drift knows them by their ids."""
     for name in ("points.parquet", "points.csv"):
         arguments = f"embed {name} --columns x,y --ids who --power 3 -o {name}.npz"
@@ -168,12 +168,12 @@ def test_rows_with_the_same_id_are_the_same_rows(desk):
     assert run("distances points.csv.heatsketch 3 4").exit_code == 2
 
 
-def test_rows_that_moved_are_told_by_name(desk):
+def test_rows_that_moved_are_told_by_name(workspace):
     named = "--ids who --columns x,y --power 2 --neighbors 6 --k 32"
     lines = ["who,x,y", *(f"r{i},{x},{y}" for i, (x, y) in enumerate(circle(400)))]
-    (desk / "points.csv").write_text("\n".join(lines))
+    (workspace / "points.csv").write_text("\n".join(lines))
     lines[6] = "r5," + lines[206].split(",", 1)[1]
-    (desk / "later.csv").write_text("\n".join(lines[:-1]))
+    (workspace / "later.csv").write_text("\n".join(lines[:-1]))
     for name in ("points", "later"):
         arguments = f"embed {name}.csv -o {name}.parquet --overwrite --model {name}.model {named}"
         assert run(arguments).exit_code == 0
@@ -186,7 +186,7 @@ def test_rows_that_moved_are_told_by_name(desk):
     assert "r5" in reply["moved"]
 
 
-def test_nodes_of_a_graph_keep_their_names(desk):
+def test_nodes_of_a_graph_keep_their_names(workspace):
     arguments = "embed ring.edges -o out.csv --model new.heatsketch --k 8 --power 3"
     assert run(arguments).exit_code == 0
     _, ids, _ = open_table("out.csv", ids="id").read()
@@ -194,7 +194,7 @@ def test_nodes_of_a_graph_keep_their_names(desk):
     assert run("distances new.heatsketch r1 r2").exit_code == 0
 
 
-def test_distances_go_to_a_table(desk):
+def test_distances_go_to_a_table(workspace):
     assert run("distances m.heatsketch --pairs pairs.txt -o out.parquet").exit_code == 0
     table = open_table("out.parquet", labels=["row", "other"])
     assert table.names == ("distance", "low", "high")
@@ -204,7 +204,7 @@ def test_distances_go_to_a_table(desk):
     assert labels["other"].tolist() == ["1", "3", "5"]
 
 
-def test_warnings_are_one_line(desk):
+def test_warnings_are_one_line(workspace):
     np.save("pieces.npy", np.concatenate([np.load("points.npy"), np.load("points.npy") + 1e3]))
     result = run("embed pieces.npy -o out.npy --neighbors 5 --json")
     assert result.exit_code == 0
@@ -215,12 +215,12 @@ def test_warnings_are_one_line(desk):
     assert "Use a larger --neighbors" in line
 
 
-def test_an_infinite_bound_is_null(desk):
+def test_an_infinite_bound_is_null(workspace):
     HeatSketch(4, random_matrix="rademacher").fit(np.load("points.npy")).save("signs.heatsketch")
     assert json.loads(run("distances signs.heatsketch 0 1 --json").stdout)["high"] == [None]
 
 
-def test_a_dry_run_reads_no_rows(desk, monkeypatch):
+def test_a_dry_run_reads_no_rows(workspace, monkeypatch):
     def read(self):
         raise AssertionError("the rows were read")
 
@@ -243,7 +243,7 @@ def test_help_has_an_example_that_begins_like_it(name):
 
 @pytest.mark.parametrize("options", ["", " --json"])
 @pytest.mark.parametrize("command", ["info loud.heatsketch", "report loud.heatsketch -o o.html"])
-def test_a_file_does_not_speak_to_the_terminal(desk, command, options):
+def test_a_file_does_not_speak_to_the_terminal(workspace, command, options):
     result = run(command + options)
     assert "HeatSketch" in result.output
     assert not set(result.output) & {"\x1b", "\r", "\x9b"}
@@ -261,7 +261,7 @@ def test_help_has_the_exit_codes():
     assert all(f"{code:d} {words.split()[0]}" in text for code, words in EXIT_CODES.items())
 
 
-def test_a_bug_asks_to_be_reported(desk, monkeypatch):
+def test_a_bug_asks_to_be_reported(workspace, monkeypatch):
     def broken(path):
         raise ZeroDivisionError("a slip")
 
@@ -276,7 +276,7 @@ def test_a_bug_asks_to_be_reported(desk, monkeypatch):
     assert json.loads(run("info m.heatsketch --json").stdout)["exit_code"] == 1
 
 
-def test_memory_that_is_used_up_has_its_code(desk, monkeypatch):
+def test_memory_that_is_used_up_has_its_code(workspace, monkeypatch):
     def greedy(*args, **kwargs):
         raise MemoryError
 
@@ -286,7 +286,7 @@ def test_memory_that_is_used_up_has_its_code(desk, monkeypatch):
     assert not os.path.exists("out.npy")
 
 
-def test_a_missing_library_is_told_before_the_work(desk, monkeypatch):
+def test_a_missing_library_is_told_before_the_work(workspace, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "zarr", None)
     result = run("embed points.npy -o out.zarr")
     assert result.exit_code == 5

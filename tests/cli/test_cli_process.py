@@ -131,11 +131,11 @@ def test_all_forecasts_of_a_small_job_are_one_and_it_keeps_to_its_limit(tmp_path
     assert quoted == pytest.approx(bytes_of_dry_run, rel=0.02)
     done, peak = told(f"embed a.csv -o out.npy --memory-limit {enough}")
     assert done["output"] == "out.npy"
-    assert 0.75 * done["announced_bytes"] < peak < 1.1 * enough
+    assert 0.75 * done["estimated_bytes"] < peak < 1.1 * enough
 
 
 @pytest.fixture
-def desk(tmp_path):
+def workspace(tmp_path):
     np.save(tmp_path / "points.npy", circle(3000).astype(np.float32))
     return tmp_path
 
@@ -157,24 +157,24 @@ def test_a_terminal_sees_bars(long_work):
     assert b"%" in seen
 
 
-def test_a_limit_of_the_file_size_is_a_full_disk(desk):
+def test_a_limit_of_the_file_size_is_a_full_disk(workspace):
     def small_files():
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
-    process = start("embed points.npy -o out.npy --json", desk, preexec_fn=small_files)
+    process = start("embed points.npy -o out.npy --json", workspace, preexec_fn=small_files)
     stdout, _ = process.communicate(timeout=100)
     told = json.loads(stdout)
     assert process.returncode == told["exit_code"] == 5
     assert told["error"].startswith("cannot write out.npy: File too large")
-    assert [path.name for path in desk.iterdir()] == ["points.npy"]
+    assert [path.name for path in workspace.iterdir()] == ["points.npy"]
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
-def test_a_full_disk(desk):
+def test_a_full_disk(workspace):
     """The system says so when the embedding is forced to the disk."""
     inject = ["strace", "-f", "-o", os.devnull, "-e", "inject=fsync:error=ENOSPC:when=1"]
     command = [*inject, *HEATSKETCH, "embed", "points.npy", "-o", "out.npy", "--k", "4"]
-    done = subprocess.run(command, cwd=desk, capture_output=True, text=True, timeout=200)
+    done = subprocess.run(command, cwd=workspace, capture_output=True, text=True, timeout=200)
     if "ptrace" in done.stderr:
         pytest.skip("strace is not allowed here")
     assert done.returncode == 5
@@ -182,21 +182,21 @@ def test_a_full_disk(desk):
         "error: cannot write out.npy: No space left on device; "
         "free some space, or use another disk.\n"
     )
-    assert [path.name for path in desk.iterdir()] == ["points.npy"]
+    assert [path.name for path in workspace.iterdir()] == ["points.npy"]
 
 
-def test_results_to_a_full_disk_and_into_a_closed_pipe(desk):
+def test_results_to_a_full_disk_and_into_a_closed_pipe(workspace):
     from heatsketch import HeatSketch
 
-    HeatSketch(4, power=2, n_neighbors=5).fit(circle(50)).save(desk / "m.heatsketch")
+    HeatSketch(4, power=2, n_neighbors=5).fit(circle(50)).save(workspace / "m.heatsketch")
     with open("/dev/full", "w") as full:
-        process = start("distances m.heatsketch 0 1", desk, stdout=full)
+        process = start("distances m.heatsketch 0 1", workspace, stdout=full)
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == 5
     assert stderr == (
         "error: cannot write the standard output: No space left on device; use another disk.\n"
     )
-    process = start("distances m.heatsketch 0 1", desk)
+    process = start("distances m.heatsketch 0 1", workspace)
     process.stdout.close()  # as head does, once it has its lines
     with process.stderr:
         assert (process.wait(timeout=60), process.stderr.read()) == (141, "")

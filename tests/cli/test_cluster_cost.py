@@ -59,12 +59,12 @@ def test_halos_of_a_real_graph_are_foretold_from_one_of_a_third_of_its_size():
         for n in (20_000, 60_000)
     )
     law, _ = halo_law(few)
-    foretold = halo_rows(Job(60_000, 16, n_workers=6), KNOWN._replace(halo=law))
+    predicted = halo_rows(Job(60_000, 16, n_workers=6), KNOWN._replace(halo=law))
     halos = []
     for start in range(10_000, 50_000, 10_000):
         found = np.unique(many[start : start + 10_000].indices)
         halos.append(np.sum((found < start) | (found >= start + 10_000)))
-    assert foretold == pytest.approx(np.mean(halos), rel=0.3)
+    assert predicted == pytest.approx(np.mean(halos), rel=0.3)
 
 
 def test_a_watch_hears_stages_in_their_order_and_none_twice():

@@ -206,8 +206,8 @@ def test_an_error_of_the_work_is_not_blamed_on_the_output(tmp_path):
 
 
 def test_an_unknown_refusal_has_a_remedy_too():
-    with pytest.raises(FileError, match="cannot write a: strange; use another"), file_errors("a"):
-        raise OSError("strange")
+    with pytest.raises(FileError, match="cannot write a: invalid; use another"), file_errors("a"):
+        raise OSError("invalid")
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])

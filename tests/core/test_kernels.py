@@ -14,7 +14,7 @@ import hashlib
 import numpy as np
 from scipy import sparse
 from heatsketch import HeatSketch
-from heatsketch.diffusion import gaussian_block, rademacher_block
+from heatsketch.diffusion import gaussian_matrix, rademacher_matrix
 from heatsketch._core import kernels
 from heatsketch.diffusion._pair_search import _squares
 from heatsketch.graph._metrics import squared_distances_to
@@ -32,7 +32,7 @@ for dtype in (np.float32, np.float64):
         factors = {"factors": (1.5, 0.3, -0.7), "out": y, "totals": totals[0], "terms": totals[1]}
         for found in (*HeatOperator(A, None, v).step_of_rows(x, w, **factors), totals[0]):
             digest.update(found)
-    for kind in (gaussian_block, rademacher_block):
+    for kind in (gaussian_matrix, rademacher_matrix):
         digest.update(kind(300, 77, first_column=5, seed=3, dtype=dtype))
     for d in (1, 3, 8, 17, 100):
         for scale in (100, 1):  # few ties, many ties

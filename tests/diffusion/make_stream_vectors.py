@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from heatsketch.diffusion import gaussian_block, rademacher_block
+from heatsketch.diffusion import gaussian_matrix, rademacher_matrix
 from heatsketch.diffusion._random_matrix import STREAM_VERSION, Kind, random_words
 
 SEEDS = (0, 1, 42, 2**32, 2**64 - 1, 2**127 + 12345)
@@ -27,9 +27,9 @@ def vectors():
         ]
         yield seed, "raw", raw
         for name, block, dtype in (
-            ("rademacher", rademacher_block, "float64"),
-            ("gaussian", gaussian_block, "float64"),
-            ("gaussian", gaussian_block, "float32"),
+            ("rademacher", rademacher_matrix, "float64"),
+            ("gaussian", gaussian_matrix, "float64"),
+            ("gaussian", gaussian_matrix, "float32"),
         ):
             values = block(np.array(ROWS, np.uint64), 11, seed=seed, dtype=dtype)
             yield seed, f"{name} {dtype}", [float(value).hex() for value in values.ravel()]

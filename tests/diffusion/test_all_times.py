@@ -21,9 +21,9 @@ from heatsketch.diffusion import (
     bistochastic_scaling,
     degree_scaling,
     gaussian_affinity,
-    gaussian_block,
+    gaussian_matrix,
     heat_operator,
-    rademacher_block,
+    rademacher_matrix,
     sketch_all_times,
     symmetric_scaling,
 )
@@ -45,7 +45,7 @@ SCALINGS = {
     "symmetric": symmetric_scaling,
     "bistochastic": bistochastic_scaling,
 }
-BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
+BLOCKS = {"gaussian": gaussian_matrix, "rademacher": rademacher_matrix}
 ALPHA = 1 - 1 / HORIZON
 
 
@@ -84,7 +84,7 @@ def graph(n_nodes=300, seed=0):
 @pytest.mark.parametrize("first_power", [1, 4])
 def test_the_sum_is_that_of_dense_linear_algebra(normalization, first_power):
     A = operator(cloud(200), normalization)
-    G = gaussian_block(200, 16, seed=0)
+    G = gaussian_matrix(200, 16, seed=0)
     exact = sum_over_times(A, first_power) @ G / 4
     found = sketch_all_times(A, G, first_power=first_power, tolerance=1e-9)
     assert np.abs(found - exact).max() < 1e-8 * np.abs(exact).max()
@@ -93,7 +93,7 @@ def test_the_sum_is_that_of_dense_linear_algebra(normalization, first_power):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_every_distance_is_within_the_tolerance_of_the_converged_one(dtype):
     A = operator(cloud(400).astype(dtype))
-    G = gaussian_block(400, 400, seed=0, dtype=dtype)
+    G = gaussian_matrix(400, 400, seed=0, dtype=dtype)
     exact = pdist(sum_over_times(A, 2))
     # A matrix of orthogonal columns has the distances of the kernel itself.
     Q = np.linalg.qr(G)[0].astype(dtype)
@@ -114,7 +114,7 @@ def test_eigenvalues_outside_the_interval_are_solved_for_all_the_same(monkeypatc
     from heatsketch.diffusion._chebyshev import Interval
 
     A = operator(cloud(200))
-    G = A.deflate(gaussian_block(200, 8, seed=0))
+    G = A.deflate(gaussian_matrix(200, 8, seed=0))
     exact = np.linalg.solve(np.eye(200) - ALPHA * dense(A), G)
     monkeypatch.setattr(all_times, "spectrum", lambda *args: Interval(-0.01, 0.5))
     found = resolvent(A, G.copy()).block
@@ -124,7 +124,7 @@ def test_eigenvalues_outside_the_interval_are_solved_for_all_the_same(monkeypatc
 def test_more_components_continue_the_columns_of_fewer():
     """The polynomial depends on the graph alone, not on the random matrix."""
     A = operator(cloud(200))
-    few, many = (sketch_all_times(A, gaussian_block(200, k, seed=0)) for k in (8, 32))
+    few, many = (sketch_all_times(A, gaussian_matrix(200, k, seed=0)) for k in (8, 32))
     assert np.allclose(few * np.sqrt(8), (many * np.sqrt(32))[:, :8], rtol=1e-12, atol=0)
 
 
@@ -184,7 +184,7 @@ def test_components_of_other_shape_are_what_they_are_alone_once_converged():
     n_components, labels = label_components(K)
     assert n_components == 2
     options = {"first_power": 3, "tolerance": 1e-9}
-    G = gaussian_block(210, 32, seed=0)
+    G = gaussian_matrix(210, 32, seed=0)
     Y = sketch_all_times(heat_operator(K, symmetric_scaling(K)), G, labels=labels, **options)
     A = heat_operator(part, symmetric_scaling(part))
     alone = sketch_all_times(A, G[:120], **options)

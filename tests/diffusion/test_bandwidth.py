@@ -153,7 +153,7 @@ def test_few_points_are_all_used(metric, dtype):
     X = np.maximum(10 * cloud(60, 6), 0).astype(dtype)
     X[:, 0] += 1  # no row of zeros
     d2 = squared_distances(X, X, metric=metric)
-    np.testing.assert_array_equal(sampled_squares(X, metric=metric, lots=np.arange(60)), d2)
+    np.testing.assert_array_equal(sampled_squares(X, metric=metric, keys=np.arange(60)), d2)
     assert estimate_epsilon(X, metric=metric)[:2] == estimate_epsilon(d2)[:2]
 
 
@@ -181,9 +181,9 @@ def small_samples(monkeypatch):
 
 @pytest.mark.usefixtures("small_samples")
 def test_of_many_points_those_with_the_smallest_lots_are_drawn():
-    X, lots = cloud(400), np.random.default_rng(0).random(400)
-    drawn = np.argsort(lots)
-    d2 = sampled_squares(X, metric="euclidean", lots=lots)
+    X, keys = cloud(400), np.random.default_rng(0).random(400)
+    drawn = np.argsort(keys)
+    d2 = sampled_squares(X, metric="euclidean", keys=keys)
     wanted = squared_distances(X[np.sort(drawn[:30])], X[np.sort(drawn[:100])])
     np.testing.assert_array_equal(d2, wanted)
     assert (d2 == 0).any(axis=1).all()  # each is among those that distances are taken to
@@ -191,10 +191,10 @@ def test_of_many_points_those_with_the_smallest_lots_are_drawn():
 
 @pytest.mark.usefixtures("small_samples")
 def test_the_order_of_the_points_does_not_matter_to_a_sample():
-    X, lots = cloud(400), np.random.default_rng(0).random(400)
+    X, keys = cloud(400), np.random.default_rng(0).random(400)
     order = np.random.default_rng(1).permutation(400)
-    d2 = sampled_squares(X, metric="euclidean", lots=lots)
-    shuffled = sampled_squares(X[order], metric="euclidean", lots=lots[order])
+    d2 = sampled_squares(X, metric="euclidean", keys=keys)
+    shuffled = sampled_squares(X[order], metric="euclidean", keys=keys[order])
     found, wanted = estimate_epsilon(shuffled), estimate_epsilon(d2)
     np.testing.assert_allclose(found[:2], wanted[:2], rtol=1e-12)
 
@@ -202,11 +202,14 @@ def test_the_order_of_the_points_does_not_matter_to_a_sample():
 @pytest.mark.usefixtures("small_samples")
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_of_many_distances_some_rows_are_drawn(form):
-    distances, lots = np.sqrt(neighbor_graph(cloud(400))), np.random.default_rng(0).random(400)
-    d2 = sampled_squares(form(distances), metric="precomputed", lots=lots)
+    distances, keys = (
+        np.sqrt(neighbor_graph(cloud(400))),
+        np.random.default_rng(0).random(400),
+    )
+    d2 = sampled_squares(form(distances), metric="precomputed", keys=keys)
     assert type(d2) is type(form(distances))
     found = d2.toarray() if sparse.issparse(d2) else d2
-    np.testing.assert_array_equal(found, distances[np.sort(np.argsort(lots)[:30])] ** 2)
+    np.testing.assert_array_equal(found, distances[np.sort(np.argsort(keys)[:30])] ** 2)
 
 
 def test_a_sample_will_do():

@@ -14,7 +14,7 @@ from heatsketch import HeatSketch
 from heatsketch.diffusion import (
     HeatOperator,
     _sketch,
-    gaussian_block,
+    gaussian_matrix,
     heat_operator,
     sketch,
     sketch_heat,
@@ -70,7 +70,7 @@ def operator(name, dtype=np.float64, normalization="symmetric"):
 
 
 def block(A, seed=0):
-    return gaussian_block(A.shape[0], COLUMNS, seed=seed, dtype=A.dtype)
+    return gaussian_matrix(A.shape[0], COLUMNS, seed=seed, dtype=A.dtype)
 
 
 def in_float64(A):

@@ -20,9 +20,9 @@ from heatsketch.diffusion import (
     diffusion_neighbors,
     exact_diffusion_distances,
     gaussian_affinity,
-    gaussian_block,
+    gaussian_matrix,
     heat_operator,
-    rademacher_block,
+    rademacher_matrix,
     symmetric_scaling,
 )
 from heatsketch.diffusion._confidence import DistanceEstimate, order_confidence, scale_interval
@@ -32,7 +32,7 @@ from heatsketch.diffusion._sketch import diffuse
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.graph import neighbor_graph
 
-BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
+BLOCKS = {"gaussian": gaussian_matrix, "rademacher": rademacher_matrix}
 # Near, far, and two outliers that keep their heat for themselves.
 PAIRS = np.array([[0, 1], [0, 10], [22, 23]])
 SEED = int(os.environ.get("HEATSKETCH_SEED", "0"))
@@ -145,7 +145,7 @@ def test_an_order_that_cannot_be_told_is_told_wrongly_as_often_as_stated(seed):
     X = np.column_stack([np.cos(angle), np.sin(angle)])
     K = gaussian_affinity(neighbor_graph(X), epsilon=0.3)
     A = heat_operator(K, symmetric_scaling(K))
-    Y = diffuse(A, gaussian_block(n, k * n_trials, seed=seed), power=2)
+    Y = diffuse(A, gaussian_matrix(n, k * n_trials, seed=seed), power=2)
     left, right = (Y[1] - Y[0]).reshape(n_trials, k), (Y[-1] - Y[0]).reshape(n_trials, k)
     sure = order_confidence(left, right)
     for level in (0.5, 0.9, 0.95):
@@ -173,7 +173,7 @@ def test_intervals_of_the_nearest_neighbor_cover(seed):
     K = gaussian_affinity(neighbor_graph(X), epsilon=4.0)
     A = heat_operator(K, symmetric_scaling(K))
     exact = exact_diffusion_distances(A, power=2)
-    Y = diffuse(A, gaussian_block(n, k * n_trials, seed=seed + SEED), power=2) / np.sqrt(k)
+    Y = diffuse(A, gaussian_matrix(n, k * n_trials, seed=seed + SEED), power=2) / np.sqrt(k)
     query = int(
         np.argmax(np.partition(exact, 2, axis=1)[:, 2] / np.partition(exact, 1, axis=1)[:, 1])
     )

@@ -12,9 +12,9 @@ from sklearn.preprocessing import StandardScaler
 from heatsketch import HeatSketch
 from heatsketch.diffusion import (
     _drift,
-    gaussian_block,
+    gaussian_matrix,
     heat_operator,
-    rademacher_block,
+    rademacher_matrix,
     sketch,
     symmetric_scaling,
 )
@@ -28,7 +28,7 @@ from heatsketch.exceptions import (
 )
 from heatsketch.testing import tolerance
 
-BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
+BLOCKS = {"gaussian": gaussian_matrix, "rademacher": rademacher_matrix}
 
 
 def operator(X, epsilon=0.5, n_neighbors=None):
@@ -164,7 +164,7 @@ def test_noise_alone_alarms_at_most_at_the_nominal_rate(points, swapped):
     draw, n_neighbors = POINTS[points]
     n_repetitions, level, alarms = 200, 0.05, 0
     for seed in range(n_repetitions):
-        G = gaussian_block(100, 32, seed=seed)
+        G = gaussian_matrix(100, 32, seed=seed)
         Y, Z = (
             sketch(operator(X, n_neighbors=n_neighbors), G, power=4)
             for X in noisy_pair(draw(seed), seed, swapped=swapped)
@@ -226,7 +226,7 @@ def test_rows_that_jump_are_found(seed, random_matrix):
 
 
 def test_rows_that_all_move_alike_are_no_alarm():
-    Y = sketch(operator(circle(100)), gaussian_block(100, 16, seed=0), power=2)
+    Y = sketch(operator(circle(100)), gaussian_matrix(100, 16, seed=0), power=2)
     found = drift(Y, 1.5 * Y)
     assert found.relative == pytest.approx(0.25 / (3.25 / 2))
     assert not found.moved.any()
@@ -268,8 +268,8 @@ def test_rows_come_and_go():
     ids, other_ids = np.arange(50), np.arange(59, 9, -1)
     first, second = operator(X[ids]), operator(X[other_ids])
     k = 512
-    Y = sketch(first, gaussian_block(ids, k, seed=0), power=2)
-    Z = sketch(second, gaussian_block(other_ids, k, seed=0), power=2)
+    Y = sketch(first, gaussian_matrix(ids, k, seed=0), power=2)
+    Z = sketch(second, gaussian_matrix(other_ids, k, seed=0), power=2)
     found = drift(Y, Z, ids=ids, other_ids=other_ids)
     np.testing.assert_array_equal(found.ids, np.arange(10, 50))
     np.testing.assert_array_equal(found.went, np.arange(10))
@@ -287,7 +287,7 @@ def test_rows_come_and_go():
 
 @pytest.mark.parametrize("random_matrix", BLOCKS)
 def test_the_same_embedding_has_not_drifted(random_matrix):
-    Y = sketch(operator(circle(40)), gaussian_block(40, 2, seed=0), power=2)
+    Y = sketch(operator(circle(40)), gaussian_matrix(40, 2, seed=0), power=2)
     found = drift(Y, Y, random_matrix=random_matrix)
     # Two signs bound nothing from above, not even where they agree.
     high = 0 if random_matrix == "gaussian" else np.inf
@@ -302,14 +302,14 @@ def test_the_same_embedding_has_not_drifted(random_matrix):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rounding_is_no_drift(dtype):
-    Y = sketch(operator(cloud(100)), gaussian_block(100, 16, seed=0), power=4).astype(dtype)
+    Y = sketch(operator(cloud(100)), gaussian_matrix(100, 16, seed=0), power=4).astype(dtype)
     rng = np.random.default_rng(0)
     Z = Y * (1 + np.finfo(dtype).eps * rng.standard_normal(Y.shape) ** 3).astype(dtype)
     assert not drift(Y, Z).moved.any()
 
 
 def test_heat_that_has_decayed_far_still_has_an_error():
-    Y, Z = gaussian_block(2 * 50, 16, seed=0).reshape(2, 50, 16)
+    Y, Z = gaussian_matrix(2 * 50, 16, seed=0).reshape(2, 50, 16)
     near, far = drift(Y, Z), drift(1e-120 * Y, 1e-120 * Z)
     assert far.standard_error / far.total == pytest.approx(near.standard_error / near.total)
     np.testing.assert_allclose(far.p_values, near.p_values)
@@ -317,13 +317,13 @@ def test_heat_that_has_decayed_far_still_has_an_error():
 
 
 def test_few_rows_are_never_an_alarm():
-    Y = gaussian_block(3, 8, seed=0)
+    Y = gaussian_matrix(3, 8, seed=0)
     for n in (1, 2, 3):
         assert not drift(Y[:n], -Y[:n]).moved.any()
         assert not drift(Y[:n], Y[:n] * np.array([[1], [1.01], [-1]])[:n]).moved.any()
 
 
-Y10 = gaussian_block(10, 4, seed=0)
+Y10 = gaussian_matrix(10, 4, seed=0)
 BAD = {
     "columns": ((Y10, Y10[:, :3]), {}, HeatSketchError, "Y has 4 columns and Z has 3"),
     "one column": ((Y10[:, :1], Y10[:, :1]), {}, HeatSketchError, "n_components=2 or more"),

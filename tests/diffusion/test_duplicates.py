@@ -11,7 +11,7 @@ import heatsketch
 from heatsketch import DiffusionMap, HeatSketch, LocalEngine
 from heatsketch.diffusion import (
     gaussian_affinity,
-    gaussian_block,
+    gaussian_matrix,
     heat_operator,
     local_scales,
     sketch,
@@ -102,7 +102,7 @@ def test_the_embedding_is_that_of_the_matrix_over_all_points(normalization, epsi
         d2.data = d2.data / np.repeat(scales, np.diff(d2.indptr)) / scales[d2.indices]
     K = gaussian_affinity(expanded(d2, places), epsilon=1.0 if epsilon == "local" else 3.0)
     A = heat_operator(K, SCALINGS[normalization](K))
-    wanted = sketch(A, gaussian_block(len(X), 8, seed=2), power=3)
+    wanted = sketch(A, gaussian_matrix(len(X), 8, seed=2), power=3)
     np.testing.assert_allclose(found, wanted, atol=1e-12 * np.abs(wanted).max(), rtol=1e-9)
     check_heat_operator(model.heat_operator_)
 

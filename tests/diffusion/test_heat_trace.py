@@ -6,7 +6,7 @@ from registry import SEEDS, affinity, circle, cloud
 from sklearn.datasets import load_digits
 
 from heatsketch import HeatSketch
-from heatsketch.diffusion import gaussian_block, heat_operator, heat_trace, rademacher_block
+from heatsketch.diffusion import gaussian_matrix, heat_operator, heat_trace, rademacher_matrix
 from heatsketch.diffusion._all_times import resolvent
 from heatsketch.diffusion._heat_trace import diffuse_until
 from heatsketch.diffusion._normalization import SCALINGS
@@ -19,7 +19,7 @@ def operator(n_neighbors, normalization="symmetric"):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("block", [gaussian_block, rademacher_block])
+@pytest.mark.parametrize("block", [gaussian_matrix, rademacher_matrix])
 @pytest.mark.parametrize("normalization", SCALINGS)
 @pytest.mark.parametrize("n_neighbors", [None, 9])
 def test_the_trace_is_that_of_the_matrix(n_neighbors, normalization, block, seed, monkeypatch):
@@ -46,7 +46,7 @@ def test_directions_are_the_error_of_the_sketched_kernel(power, seed):
     kernel = np.linalg.matrix_power(matrix @ matrix.T, power)
     errors = []
     for trial in range(n_trials):
-        G = gaussian_block(80, k, seed=seed, first_column=k * trial)
+        G = gaussian_matrix(80, k, seed=seed, first_column=k * trial)
         Y = np.linalg.matrix_power(matrix, power) @ G / np.sqrt(k)
         errors.append(np.sum((Y @ Y.T - kernel) ** 2) / np.sum(kernel**2))
     directions = np.trace(kernel) ** 2 / np.sum(kernel**2)
@@ -62,7 +62,7 @@ def test_the_power_is_the_first_with_few_directions(data, few):
         if data == "line"
         else HeatSketch(power=1).fit(load_digits().data).heat_operator_
     )
-    G = gaussian_block(A.shape[0], 64, seed=0, dtype=A.dtype)
+    G = gaussian_matrix(A.shape[0], 64, seed=0, dtype=A.dtype)
     options = {"enough": lambda directions: directions[-1] <= few, "largest": 500}
     before, curve = diffuse_until(A, G, **options)
     full = heat_trace(A, G, largest=len(curve.powers))
@@ -76,8 +76,8 @@ def test_the_power_is_the_first_with_few_directions(data, few):
 
 
 def test_the_largest_power_ends_it_in_any_case():
-    assert len(heat_trace(operator(9), gaussian_block(80, 1, seed=0), largest=3).powers) == 3
-    assert np.isinf(heat_trace(operator(9), gaussian_block(80, 1, seed=0), largest=3).error).all()
+    assert len(heat_trace(operator(9), gaussian_matrix(80, 1, seed=0), largest=3).powers) == 3
+    assert np.isinf(heat_trace(operator(9), gaussian_matrix(80, 1, seed=0), largest=3).error).all()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -91,7 +91,7 @@ def test_the_sum_starts_where_the_sketch_resolves_it(k, options, dtype):
     assert (directions[:-1] > DIRECTIONS_PER_COMPONENT * k).all()
     # From there on, the sum itself loses directions, until one more step takes few.
     A = model.heat_operator_
-    block = resolvent(A, A.deflate(gaussian_block(700, max(k, 16), seed=0, dtype=dtype))).block
+    block = resolvent(A, A.deflate(gaussian_matrix(700, max(k, 16), seed=0, dtype=dtype))).block
     falls = heat_trace(A, block, largest=model.power_).directions
     ratios = falls[1:] / falls[:-1]
     assert ratios[-1] >= 1 - FALL - 0.01

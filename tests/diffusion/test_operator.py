@@ -11,7 +11,7 @@ from heatsketch._core.parallel import at_most
 from heatsketch.diffusion import (
     HeatOperator,
     _operator,
-    gaussian_block,
+    gaussian_matrix,
     heat_operator,
     sketch,
     symmetric_scaling,
@@ -36,7 +36,7 @@ def random_operator(dtype=np.float64, index=np.int32, seed=0, n=N):
 
 def blocks(A, n_columns, seed=0):
     """Three blocks, and two totals."""
-    return gaussian_block(5 * A.shape[0], n_columns, seed=seed, dtype=A.dtype).reshape(
+    return gaussian_matrix(5 * A.shape[0], n_columns, seed=seed, dtype=A.dtype).reshape(
         5, A.shape[0], n_columns
     )
 
@@ -60,7 +60,7 @@ def test_weights_in_the_values_or_around_the_products_are_the_same(seed, normali
     A, apart = heat_operator(K, scaling), heat_operator(K.tocsc(), scaling)
     assert sparse.issparse(A.matrix)
     assert isinstance(apart.matrix, Scaled)
-    G = gaussian_block(300, 5, seed=seed, dtype=dtype)
+    G = gaussian_matrix(300, 5, seed=seed, dtype=dtype)
     atol = 20 * np.finfo(dtype).eps * abs(G).max()  # a row has some 15 entries that sum to one
     np.testing.assert_allclose(A @ G, apart @ G, rtol=0, atol=atol)
     np.testing.assert_allclose(A @ G[:, 0], apart @ G[:, 0], rtol=0, atol=atol)
@@ -113,7 +113,7 @@ def test_no_rows_have_no_products():
     K = affinity(cloud(40), 1.0, 8)
     scaling = SCALINGS["symmetric"](K)
     rows = heat_rows(K[:0], scaling, heat_operator(K, scaling))
-    assert (rows @ gaussian_block(40, 3, seed=0)).shape == (0, 3)
+    assert (rows @ gaussian_matrix(40, 3, seed=0)).shape == (0, 3)
 
 
 # --- steps ---------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def test_no_rows_have_no_products():
 @pytest.mark.parametrize("n_columns", [1, 2, 3, 8, 15, 16, 31, 32, 64, 65, 100, 128])
 def test_products_are_scipys_bit_for_bit(n_columns, dtype, index, seed):
     A = random_operator(dtype, index, seed)
-    x = gaussian_block(N, n_columns, seed=seed, dtype=dtype)
+    x = gaussian_matrix(N, n_columns, seed=seed, dtype=dtype)
     found = A @ x
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, A.matrix @ x)
@@ -173,7 +173,7 @@ def test_a_step_of_any_other_affinity_is_the_same(recurrence, form, seed):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_what_memory_held_before_does_not_matter(dtype):
     A = random_operator(dtype)
-    x = gaussian_block(N, 5, seed=0, dtype=dtype)
+    x = gaussian_matrix(N, 5, seed=0, dtype=dtype)
     w = A.stationary_coefficients(x)
     np.testing.assert_array_equal(
         A.step(x, w, out=np.full_like(x, np.nan))[0], A.step(x, w)[0], strict=True
@@ -184,7 +184,7 @@ def test_what_memory_held_before_does_not_matter(dtype):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_stationary_coefficients_are_the_projection(seed, dtype):
     A = random_operator(dtype, seed=seed)
-    x, v = gaussian_block(N, 9, seed=seed, dtype=dtype), A.stationary.astype(np.float64)
+    x, v = gaussian_matrix(N, 9, seed=seed, dtype=dtype), A.stationary.astype(np.float64)
     wanted = v @ x.astype(np.float64) / (v @ v)
     found = A.stationary_coefficients(x)
     assert found.dtype == dtype
@@ -203,7 +203,7 @@ def test_stationary_coefficients_are_the_projection(seed, dtype):
 def test_neither_cores_nor_cuts_change_a_bit(monkeypatch, cores, pieces, dtype):
     n = 5 * CHUNK + 1
     A = random_operator(dtype, n=n)
-    G = gaussian_block(n, 33, seed=0, dtype=dtype)
+    G = gaussian_matrix(n, 33, seed=0, dtype=dtype)
     A.matrix.data /= 10  # so that powers stay finite
     wanted = A @ G, A.stationary_coefficients(G), diffuse(A, G, power=3), A.deflate(G)
     monkeypatch.setattr("heatsketch._core.row_chunks.PIECES", pieces)
@@ -229,7 +229,7 @@ def test_an_embedding_is_the_same_from_all_cores(dtype, power):
 def test_the_block_given_is_left_as_it_is(power):
     K = affinity(circle(200), 0.0005, 8)
     A = heat_operator(K, SCALINGS["symmetric"](K))
-    G = gaussian_block(200, 4, seed=0)
+    G = gaussian_matrix(200, 4, seed=0)
     given = G.copy()
     Y = sketch(A, G, power=power)
     np.testing.assert_array_equal(G, given)
@@ -241,7 +241,7 @@ def test_the_block_given_is_left_as_it_is(power):
 def test_the_layout_of_the_block_changes_no_bit(power, cut):
     K = affinity(circle(200), 0.0005, 8)
     A = heat_operator(K, SCALINGS["symmetric"](K))
-    G = gaussian_block(200, 6, seed=0)
+    G = gaussian_matrix(200, 6, seed=0)
     wanted = diffuse(A, G[cut].copy(order="C"), power=power)
     for layout in (G[cut], np.asfortranarray(G[cut])):
         np.testing.assert_array_equal(diffuse(A, layout, power=power), wanted)
@@ -257,9 +257,9 @@ def test_working_memory_starts_with_a_cache_line():
 @pytest.mark.parametrize(
     "block",
     [
-        np.asfortranarray(gaussian_block(N, 4, seed=0)),
-        gaussian_block(N, 4, seed=0, dtype=np.float32),
-        gaussian_block(N, 8, seed=0)[:, ::2],
+        np.asfortranarray(gaussian_matrix(N, 4, seed=0)),
+        gaussian_matrix(N, 4, seed=0, dtype=np.float32),
+        gaussian_matrix(N, 8, seed=0)[:, ::2],
     ],
     ids=["columns first", "another dtype", "strided"],
 )

@@ -11,11 +11,11 @@ from scipy.spatial.distance import pdist
 from sklearn.datasets import load_digits
 
 from heatsketch import HeatSketch
-from heatsketch.diffusion import gaussian_block, rademacher_block
+from heatsketch.diffusion import gaussian_matrix, rademacher_matrix
 from heatsketch.exceptions import UnderflowWarning
 
 POWERS = (1, 2, 8, 64, 512, 1024)
-BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
+BLOCKS = {"gaussian": gaussian_matrix, "rademacher": rademacher_matrix}
 N, COLUMNS = 200, 16
 # So narrow a kernel that one step of heat is short against the circle: lambda_1**1024 is
 # 0.08, and even "keep" can hold the distances in floating point.
@@ -29,7 +29,7 @@ def dense(K):
 
 
 def normalized(K, normalization):
-    """Algorithms 1 and 2 in plain numpy, with errata E1, E2 and E12 mended."""
+    """Algorithms 1 and 2 in plain numpy, with errata E1, E2 and E12 fixed."""
     if normalization == "symmetric":
         q = K.sum(axis=1)
         K = K / q[:, np.newaxis] / q
@@ -100,7 +100,7 @@ def test_large_powers_survive_a_fast_decay(power, normalization, dtype, seed):
     options = {"power": power, "epsilon": 0.25, "normalization": normalization, "n_neighbors": None}
     Y = HeatSketch(COLUMNS, **options).fit_transform(X)
     exact = HeatSketch(COLUMNS, **options).fit(X.astype(float)).heat_operator_.matrix.K
-    wanted = oracle(exact, normalization, gaussian_block(300, COLUMNS, seed=0), power, "drop")
+    wanted = oracle(exact, normalization, gaussian_matrix(300, COLUMNS, seed=0), power, "drop")
     assert worst_error(Y, wanted) <= {"float64": 1e-8, "float32": 1e-2}[dtype]
 
 
@@ -120,7 +120,7 @@ def test_close_pairs_lose_digits_in_proportion_to_their_distance(power, dtype, n
     Y = HeatSketch(COLUMNS, power=power, **options).fit_transform(X.astype(dtype))
     A = HeatSketch(COLUMNS, power=1, **options).fit(X).heat_operator_
     K = A.matrix.toarray() / A.s[:, np.newaxis] / A.s
-    wanted = oracle(K, normalization, gaussian_block(200, COLUMNS, seed=0), power, "drop")
+    wanted = oracle(K, normalization, gaussian_matrix(200, COLUMNS, seed=0), power, "drop")
     errors, distances = pair_errors(Y, wanted)
     if power == 1024 and normalization == "bistochastic":
         assert distances.min() < 1e-6
@@ -144,7 +144,7 @@ def test_keeping_the_stationary_part_warns_where_all_else_is_rounding(dtype):
 def test_without_deflation_large_powers_are_noise():
     """Erratum E22: the control that shows what the test above would catch."""
     A = HeatSketch(power=2, epsilon=0.25, n_neighbors=None).fit(circle(300)).heat_operator_
-    Y = G = gaussian_block(300, COLUMNS, seed=0)
+    Y = G = gaussian_matrix(300, COLUMNS, seed=0)
     for _ in range(512):
         Y = A @ Y
     wanted = oracle(A.matrix.K, "symmetric", np.sqrt(COLUMNS) * G, 512, "keep")

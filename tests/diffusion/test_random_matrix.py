@@ -13,13 +13,13 @@ from registry import SEEDS
 from scipy import stats
 
 from heatsketch import HeatSketch
-from heatsketch.diffusion import estimate_epsilon, gaussian_block, rademacher_block
+from heatsketch.diffusion import estimate_epsilon, gaussian_matrix, rademacher_matrix
 from heatsketch.diffusion._bandwidth import sampled_squares
 from heatsketch.diffusion._random_matrix import STREAM_VERSION, Kind, gaussians_apart, random_words
 from heatsketch.exceptions import DtypeError, HeatSketchError
 
 VECTORS = json.loads(Path(__file__).with_name("stream_vectors.json").read_text())
-BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
+BLOCKS = {"gaussian": gaussian_matrix, "rademacher": rademacher_matrix}
 
 seeds = st.integers(0, 2**128 - 1)
 row_ids = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20).map(
@@ -101,15 +101,15 @@ def test_what_chooses_the_operator_is_not_in_a_random_matrix():
     """Else the law of distances, which is that of ``G`` for a given ``A``, would not hold."""
     n, k = 5000, 64
     rows = {kind: gaussians_apart(kind, n, k) for kind in Kind if kind != Kind.RADEMACHER}
-    rows["seed 1"] = gaussian_block(n, k, seed=1)
-    np.testing.assert_array_equal(rows[Kind.GAUSSIAN], gaussian_block(n, k, seed=0))
+    rows["seed 1"] = gaussian_matrix(n, k, seed=1)
+    np.testing.assert_array_equal(rows[Kind.GAUSSIAN], gaussian_matrix(n, k, seed=0))
     for one, other in itertools.combinations(rows.values(), 2):
         assert abs(np.corrcoef(one.T, other.T)[:k, k:]).max() < 6 / np.sqrt(n)
 
 
 def test_the_sample_for_a_bandwidth_is_not_drawn_by_the_random_matrix():
     X = np.random.default_rng(0).standard_normal((3000, 2))
-    by_matrix = sampled_squares(X, metric="euclidean", lots=gaussian_block(3000, 1, seed=0)[:, 0])
+    by_matrix = sampled_squares(X, metric="euclidean", keys=gaussian_matrix(3000, 1, seed=0)[:, 0])
     chosen = HeatSketch(1, power=1, epsilon="auto", random_state=0).fit(X).epsilon_
     assert chosen != estimate_epsilon(by_matrix).epsilon
 
@@ -122,16 +122,16 @@ def test_a_number_of_rows_stands_for_its_range(kind):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("block", [gaussian_block, rademacher_block])
+@pytest.mark.parametrize("block", [gaussian_matrix, rademacher_matrix])
 def test_a_block_may_have_no_rows_and_has_the_dtype_asked_for(block, dtype):
     empty = block(0, 3, seed=0, dtype=dtype)
     assert (empty.shape, empty.dtype) == ((0, 3), dtype)
 
 
 def test_float32_is_rounded_float64():
-    exact = gaussian_block(1000, 16, seed=5)
+    exact = gaussian_matrix(1000, 16, seed=5)
     np.testing.assert_array_equal(
-        gaussian_block(1000, 16, seed=5, dtype=np.float32), exact.astype(np.float32)
+        gaussian_matrix(1000, 16, seed=5, dtype=np.float32), exact.astype(np.float32)
     )
 
 
@@ -155,12 +155,12 @@ def test_neighboring_seeds_rows_and_columns_are_uncorrelated(kind, seed):
 
 
 def test_the_two_kinds_are_uncorrelated():
-    assert_uncorrelated(gaussian_block(15_700, 64, seed=0), rademacher_block(15_700, 64, seed=0))
+    assert_uncorrelated(gaussian_matrix(15_700, 64, seed=0), rademacher_matrix(15_700, 64, seed=0))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_gaussians_are_gaussian(seed):
-    G = gaussian_block(15_625, 64, seed=seed).ravel()
+    G = gaussian_matrix(15_625, 64, seed=seed).ravel()
     n = G.size
     assert abs(G.mean()) <= 6 / np.sqrt(n)
     assert abs(G.var() - 1) <= 6 * np.sqrt(2 / n)
@@ -175,7 +175,7 @@ def test_gaussians_are_gaussian(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_signs_are_fair(seed):
-    G = rademacher_block(15_625, 64, seed=seed)
+    G = rademacher_matrix(15_625, 64, seed=seed)
     assert set(np.unique(G)) == {-1.0, 1.0}
     assert abs(G.mean()) <= 6 / np.sqrt(G.size)
     assert np.max(np.abs(G.mean(axis=0))) <= 6 / np.sqrt(len(G))
@@ -183,15 +183,15 @@ def test_signs_are_fair(seed):
 
 def test_numpy_global_state_is_left_alone():
     before = np.random.get_state()[1].copy()
-    gaussian_block(100, 8, seed=0)
-    rademacher_block(100, 8, seed=0)
+    gaussian_matrix(100, 8, seed=0)
+    rademacher_matrix(100, 8, seed=0)
     np.testing.assert_array_equal(np.random.get_state()[1], before)
 
 
 @pytest.mark.untraced
 def test_a_gaussian_block_costs_at_most_twice_numpys_own():
     shape, rng = (1_000_000, 32), np.random.default_rng(0)
-    gaussian_block(10, 32, seed=0, dtype=np.float32)  # compiled before it is timed
+    gaussian_matrix(10, 32, seed=0, dtype=np.float32)  # compiled before it is timed
 
     def seconds(call):
         start = time.perf_counter()
@@ -199,7 +199,7 @@ def test_a_gaussian_block_costs_at_most_twice_numpys_own():
         return time.perf_counter() - start
 
     ratios = [
-        seconds(lambda: gaussian_block(*shape, seed=0, dtype=np.float32))
+        seconds(lambda: gaussian_matrix(*shape, seed=0, dtype=np.float32))
         / seconds(lambda: rng.standard_normal(shape, dtype=np.float32))
         for _ in range(5)
     ]
@@ -209,7 +209,7 @@ def test_a_gaussian_block_costs_at_most_twice_numpys_own():
 @pytest.mark.parametrize("rows", [[-1], [0.5], ["a"], [[1, 2]], None, -3, True])
 def test_rows_that_are_no_ids_are_refused(rows):
     with pytest.raises(DtypeError, match=r"rows=.*integers from 0"):
-        gaussian_block(rows, 2, seed=0)
+        gaussian_matrix(rows, 2, seed=0)
 
 
 @pytest.mark.parametrize("block", BLOCKS.values())
@@ -226,7 +226,7 @@ def test_columns_are_counted_in_whole_numbers(block, name):
         return block(**{"rows": 3, "n_columns": 2, "first_column": 1, name: value}, seed=0)
 
     for value in (True, 2.0, "2", None, [2]):
-        with pytest.raises(DtypeError, match=rf"{name}=.* must be a whole number; use int"):
+        with pytest.raises(DtypeError, match=rf"{name}=.* must be an integer; use int"):
             asked(value)
     with pytest.raises(HeatSketchError, match=rf"{name}=-5 must be at least 0; use"):
         asked(-5)
@@ -238,7 +238,7 @@ def test_columns_are_counted_in_whole_numbers(block, name):
 
 def test_columns_far_out_follow_the_definition():
     first = 2**62 - 300
-    block = gaussian_block(1, 300, seed=0, first_column=first)
+    block = gaussian_matrix(1, 300, seed=0, first_column=first)
     wanted = [from_definition("gaussian", 0, first + j, 0) for j in (0, 150, 299)]
     np.testing.assert_allclose(block[0, [0, 150, 299]], wanted)
 
@@ -246,4 +246,4 @@ def test_columns_far_out_follow_the_definition():
 @pytest.mark.parametrize("seed", [-1, 2**128, 0.5, None, "0"])
 def test_seeds_out_of_range_are_refused(seed):
     with pytest.raises(ValueError, match=r"seed=.*integer from 0"):
-        gaussian_block(2, 2, seed=seed)
+        gaussian_matrix(2, 2, seed=seed)

@@ -13,10 +13,10 @@ from heatsketch import HeatSketch
 from heatsketch.diffusion import (
     estimate_epsilon,
     exact_diffusion_distances,
-    gaussian_block,
+    gaussian_matrix,
     heat_operator,
     heat_trace,
-    rademacher_block,
+    rademacher_matrix,
     ritz_pairs,
     sketch,
     sketch_all_times,
@@ -28,7 +28,7 @@ from heatsketch.diffusion._normalization import SCALINGS
 from heatsketch.diffusion._sketch import diffuse
 from heatsketch.exceptions import HeatSketchError, SpectrumError
 
-BLOCKS = {"gaussian": gaussian_block, "rademacher": rademacher_block}
+BLOCKS = {"gaussian": gaussian_matrix, "rademacher": rademacher_matrix}
 
 
 def operator(X, normalization="symmetric", epsilon=0.5, n_neighbors=None):
@@ -37,7 +37,7 @@ def operator(X, normalization="symmetric", epsilon=0.5, n_neighbors=None):
 
 
 def test_before_any_time_a_sketch_is_its_random_block():
-    G = gaussian_block(9, 4, seed=0)
+    G = gaussian_matrix(9, 4, seed=0)
     np.testing.assert_array_equal(sketch(operator(cloud(9)), G, power=0), G / 2)
 
 
@@ -73,7 +73,7 @@ MADE_FROM_A_BLOCK = {
 @pytest.mark.parametrize("made", list(MADE_FROM_A_BLOCK)[:4])
 def test_the_precision_is_the_higher_of_operator_and_block(made, n_neighbors):
     function, K = MADE_FROM_A_BLOCK[made], affinity(cloud(50), 1.5, n_neighbors)
-    G = gaussian_block(50, 4, seed=0).astype(np.float32)
+    G = gaussian_matrix(50, 4, seed=0).astype(np.float32)
     double, single = (heat_operator(k, symmetric_scaling(k)) for k in (K, K.astype(np.float32)))
     wanted = function(double, G.astype(np.float64))
     np.testing.assert_array_equal(function(double, G), wanted)
@@ -97,12 +97,12 @@ STRANGE_BLOCKS = {
 
 
 @pytest.mark.parametrize("n_neighbors", [None, 7])
-@pytest.mark.parametrize("strange", STRANGE_BLOCKS)
+@pytest.mark.parametrize("invalid", STRANGE_BLOCKS)
 @pytest.mark.parametrize("made", MADE_FROM_A_BLOCK)
-def test_a_strange_block_is_refused_by_name(made, strange, n_neighbors):
-    A, G = operator(cloud(50), epsilon=1.5, n_neighbors=n_neighbors), gaussian_block(50, 4, seed=0)
+def test_an_invalid_block_is_refused_by_name(made, invalid, n_neighbors):
+    A, G = operator(cloud(50), epsilon=1.5, n_neighbors=n_neighbors), gaussian_matrix(50, 4, seed=0)
     with pytest.raises(HeatSketchError, match=r"^G (has|holds)"):
-        MADE_FROM_A_BLOCK[made](A, STRANGE_BLOCKS[strange](G))
+        MADE_FROM_A_BLOCK[made](A, STRANGE_BLOCKS[invalid](G))
 
 
 SAME_BLOCKS = {
@@ -121,19 +121,19 @@ SAME_BLOCKS = {
 @pytest.mark.parametrize("made", MADE_FROM_A_BLOCK)
 def test_however_a_block_is_stored_it_is_the_same(made, same, n_neighbors):
     A = operator(cloud(50), epsilon=1.5, n_neighbors=n_neighbors)
-    G = rademacher_block(50, 4, seed=0)
+    G = rademacher_matrix(50, 4, seed=0)
     wanted = MADE_FROM_A_BLOCK[made](A, G)
     np.testing.assert_array_equal(MADE_FROM_A_BLOCK[made](A, SAME_BLOCKS[same](G)), wanted)
 
 
 def test_a_matrix_is_no_heat_operator():
     with pytest.raises(HeatSketchError, match="A is a ndarray, not a heat operator"):
-        sketch(np.eye(9), gaussian_block(9, 2, seed=0), power=3)
+        sketch(np.eye(9), gaussian_matrix(9, 2, seed=0), power=3)
 
 
 def test_after_all_heat_is_gone_nothing_is_computed():
     """Of fifty points none is left after ten thousand steps; digits of 1e-320 are not sought."""
-    A, G = operator(cloud(50), epsilon=1.5, n_neighbors=7), gaussian_block(50, 4, seed=0)
+    A, G = operator(cloud(50), epsilon=1.5, n_neighbors=7), gaussian_matrix(50, 4, seed=0)
     assert not sketch(A, G, power=100_000).any()
     assert not np.any(sketch_path(A, G, powers=[50_000, 100_000]))
     assert not sketch_heat(A, G, time=50_000).any()
@@ -141,7 +141,7 @@ def test_after_all_heat_is_gone_nothing_is_computed():
 
 @pytest.mark.parametrize("time", [1_000_001, 1e12, 1e300])
 def test_times_without_end_are_refused(time):
-    A, G = operator(cloud(50), epsilon=1.5, n_neighbors=7), gaussian_block(50, 4, seed=0)
+    A, G = operator(cloud(50), epsilon=1.5, n_neighbors=7), gaussian_matrix(50, 4, seed=0)
     with pytest.raises(SpectrumError, match="use at most 1000000"):
         sketch(A, G, power=time)
     with pytest.raises(SpectrumError, match="use at most 1000000"):
@@ -153,7 +153,7 @@ def test_the_ratio_of_squares_is_chi_squared(seed):
     """k |y_i - y_j|^2 / d^2 has exactly k degrees of freedom, for every pair."""
     n, k, trials = 30, 4, 5000
     A = operator(circle(n), epsilon=0.3)
-    G = gaussian_block(n, k * trials, seed=seed)
+    G = gaussian_matrix(n, k * trials, seed=seed)
     Y = diffuse(A, G, power=3)
     squares = ((Y[3] - Y[17]) ** 2).reshape(trials, k).sum(axis=1)
     exact = exact_diffusion_distances(A, [[3, 17]], power=3)[0] ** 2
@@ -165,7 +165,7 @@ def test_the_relative_error_of_a_distance_is_what_the_readme_says(k):
     """About 1 / sqrt(2 k): 9 % with 64 columns."""
     n, trials = 20, 4000
     A = operator(circle(n), epsilon=0.3)
-    Y = diffuse(A, gaussian_block(n, k * trials, seed=0), power=2)
+    Y = diffuse(A, gaussian_matrix(n, k * trials, seed=0), power=2)
     found = np.sqrt(((Y[1] - Y[9]) ** 2).reshape(trials, k).sum(axis=1) / k)
     exact = exact_diffusion_distances(A, [[1, 9]], power=2)[0]
     # The standard deviation of 4000 numbers is known to 1.1 %; the formula is off by 1 / 8 k.
@@ -200,7 +200,7 @@ def test_the_stationary_part_is_a_translation_for_the_bistochastic_normalization
 @given(powers=st.lists(st.integers(1, 12), min_size=1, max_size=5))
 def test_a_path_is_its_sketches(powers):
     A = operator(circle(30))
-    G = gaussian_block(30, 3, seed=0)
+    G = gaussian_matrix(30, 3, seed=0)
     for Y, power in zip(sketch_path(A, G, powers=powers), powers, strict=True):
         np.testing.assert_array_equal(Y, sketch(A, G, power=power))
 
@@ -243,7 +243,7 @@ def test_a_graph_may_have_whole_weights(dtype):
     for held in (K.astype(dtype), csr_array(K.astype(dtype))):
         A = heat_operator(held, symmetric_scaling(held))
         np.testing.assert_allclose(A @ np.eye(3), wanted, rtol=1e-6)
-        assert np.isfinite(sketch(A, gaussian_block(3, 4, seed=0, dtype=A.dtype), power=3)).all()
+        assert np.isfinite(sketch(A, gaussian_matrix(3, 4, seed=0, dtype=A.dtype), power=3)).all()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from heatsketch.diffusion import (
     bilipschitz_constant,
     diffusion_coordinates,
     exact_diffusion_distances,
-    gaussian_block,
+    gaussian_matrix,
     heat_operator,
     ritz_pairs,
     sketch,
@@ -136,7 +136,7 @@ def test_pairs_of_a_search_that_ended_without_are_still_what_they_say(seed, n_ne
     """All columns of a narrow block, with none to spare: the last ones are never found."""
     K = affinity(cloud(60, seed=seed), 2.0, n_neighbors)
     A = heat_operator(K, symmetric_scaling(K))
-    block = sketch(A, gaussian_block(60, 8, seed=seed), power=2)
+    block = sketch(A, gaussian_matrix(60, 8, seed=seed), power=2)
     values, vectors, residuals = ritz_pairs(A, block, 8, tolerance=0.0)
     assert residuals.max() > 1e-12
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=0), 1, rtol=1e-12)

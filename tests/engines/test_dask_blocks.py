@@ -1,4 +1,4 @@
-"""Floor one on blocks that are dask arrays: the same functions, the same numbers."""
+"""Functions of heatsketch.diffusion on dask arrays: the same functions, the same numbers."""
 
 from functools import partial
 
@@ -13,9 +13,9 @@ from heatsketch.diffusion import (
     diffusion_distances,
     exact_diffusion_distances,
     gaussian_affinity,
-    gaussian_block,
+    gaussian_matrix,
     heat_operator,
-    rademacher_block,
+    rademacher_matrix,
     sketch,
     sketch_path,
     symmetric_scaling,
@@ -55,7 +55,7 @@ def dask_block(make, n_rows, n_columns, rows_per_block, seed):
 
 @pytest.mark.parametrize("rows_per_block", [17, 60])
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("make", [gaussian_block, rademacher_block])
+@pytest.mark.parametrize("make", [gaussian_matrix, rademacher_matrix])
 @pytest.mark.parametrize("normalization", SCALINGS)
 def test_a_sketch_of_dask_blocks_is_the_sketch(normalization, make, seed, rows_per_block):
     K = affinity(cloud(60, seed=seed), 1.0)
@@ -73,11 +73,11 @@ def test_a_sketch_of_dask_blocks_is_the_sketch(normalization, make, seed, rows_p
 def test_a_path_of_dask_blocks_is_the_path():
     K = affinity(cloud(40), 1.0)
     wanted = sketch_path(
-        heat_operator(K, symmetric_scaling(K)), gaussian_block(40, 4, seed=0), powers=(3, 1)
+        heat_operator(K, symmetric_scaling(K)), gaussian_matrix(40, 4, seed=0), powers=(3, 1)
     )
     K_dask = DaskRowBlocks(K, 10)
     A = heat_operator(K_dask, symmetric_scaling(K_dask))
-    found = sketch_path(A, dask_block(gaussian_block, 40, 4, 10, 0), powers=(3, 1))
+    found = sketch_path(A, dask_block(gaussian_matrix, 40, 4, 10, 0), powers=(3, 1))
     for Y, Y_wanted in zip(found, wanted, strict=True):
         np.testing.assert_allclose(Y.compute(), Y_wanted, rtol=1e-12)
 
@@ -90,9 +90,9 @@ def test_exact_distances_and_coordinates_take_a_dask_affinity():
     wanted = exact_diffusion_distances(A, power=3)
     found = exact_diffusion_distances(A_dask, power=3)
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-13)
-    Y = sketch(A_dask, dask_block(gaussian_block, 40, 4, 10, 0), power=3)
+    Y = sketch(A_dask, dask_block(gaussian_matrix, 40, 4, 10, 0), power=3)
     assert bilipschitz_constant(Y, found) == pytest.approx(
-        bilipschitz_constant(sketch(A, gaussian_block(40, 4, seed=0), power=3), wanted), rel=1e-8
+        bilipschitz_constant(sketch(A, gaussian_matrix(40, 4, seed=0), power=3), wanted), rel=1e-8
     )
 
 
@@ -104,7 +104,7 @@ def test_affinities_new_rows_and_the_stationary_part_are_lazy_too():
     np.testing.assert_array_equal(K.compute(), gaussian_affinity(d2, epsilon=1.0))
     scaling = symmetric_scaling(K)
     A = heat_operator(K, scaling)
-    G = dask_block(gaussian_block, 40, 4, 10, 0)
+    G = dask_block(gaussian_matrix, 40, 4, 10, 0)
     part = A.stationary_part(A.stationary_coefficients(G))
     assert isinstance(part, da.Array)
     rows = heat_rows(K[:10], scaling, A) @ G

@@ -21,7 +21,7 @@ from scipy import sparse
 
 from heatsketch import DaskEngine, HeatSketch
 from heatsketch._core.partitioned import PIECE, ROW_BYTES
-from heatsketch._core.progress import listening
+from heatsketch._core.progress import reporting_to
 from heatsketch.diffusion import _all_times as all_times
 from heatsketch.diffusion import with_self_loops
 from heatsketch.engines._dask._cluster import within_threads
@@ -328,7 +328,7 @@ def test_a_model_outlives_its_cluster_but_goes_into_no_file(graphs, tmp_path):
     def listener(name, n_steps):
         return lambda: heard.append(name)
 
-    with listening(listener):
+    with reporting_to(listener):
         engine = DaskEngine(storage=tmp_path / "run")
         model = fit(distances, engine, power=2, **NARROW)
     wanted = fit(distances, power=2, **NARROW)

@@ -1,7 +1,7 @@
 """The one law of bad input, run over the table in ``bad_inputs.py`` and its sisters.
 
-The right type, the right message, no other warning than the one announced (numpy's above all),
-never NaN or infinity in any output, and an end within ten seconds. Points that no door takes are
+The right type, the right message, no other warning than the one estimated (numpy's above all),
+never NaN or infinity in any output, and an end within ten seconds. Points that no entry takes are
 put into files, too, for the command line.
 """
 
@@ -21,7 +21,7 @@ import bad_points  # noqa: F401
 import dask.array as da
 import numpy as np
 import pytest
-from bad_inputs import CLOUD, DOORS, POINTS, ROWS, Row, fit
+from bad_inputs import CLOUD, ENTRIES, POINTS, ROWS, Row, fit
 from distributed import Client
 from points_in_files import as_file
 from typer.testing import CliRunner
@@ -160,7 +160,7 @@ def test_the_command_line_refuses_it_too(name, model, tmp_path):
 
 def test_every_bad_input_is_given_to_every_function():
     names = {row.name for row in ROWS}
-    assert all(f"{door}: {name}" in names for door in DOORS for name in POINTS)
+    assert all(f"{entry}: {name}" in names for entry in ENTRIES for name in POINTS)
 
 
 def test_every_row_says_what_it_expects():

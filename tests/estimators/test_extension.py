@@ -11,7 +11,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import kneighbors_graph
 
 from heatsketch import DiffusionMap, HeatSketch
-from heatsketch.diffusion import gaussian_block
+from heatsketch.diffusion import gaussian_matrix
 from heatsketch.exceptions import FarPointWarning
 from heatsketch.graph import neighbor_graph
 from heatsketch.testing import check_extension
@@ -143,7 +143,7 @@ def test_a_new_point_follows_the_formula():
     q_new = K_new.sum(axis=1)
     v_new = (K_new / q_new[:, np.newaxis] / q).sum(axis=1)
     A_new = K_new / q_new[:, np.newaxis] / q / np.sqrt(v_new)[:, np.newaxis] / np.sqrt(v)
-    wanted = A_new @ A @ A @ gaussian_block(100, 5, seed=0) / np.sqrt(5)
+    wanted = A_new @ A @ A @ gaussian_matrix(100, 5, seed=0) / np.sqrt(5)
     np.testing.assert_allclose(model.transform(new), wanted, rtol=1e-10)
 
 

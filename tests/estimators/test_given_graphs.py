@@ -118,7 +118,7 @@ def circle_affinity():
 
 
 SCALED = symmetric_scaling(circle_affinity())
-DOORS = {
+ENTRIES = {
     "fit": lambda K: HeatSketch(4).fit(K),
     "fit distances": lambda K: HeatSketch(4, metric="precomputed").fit(K),
     "fit affinities": lambda K: HeatSketch(4, affinity="precomputed").fit(K),
@@ -132,11 +132,11 @@ DOORS = {
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("harm", [index_beyond, index_below, ends_in_disorder, ends_beyond])
 @pytest.mark.parametrize("form", ["csr", "csc", "bsr"])
-def test_no_loop_follows_an_index_beyond_a_matrix(form, harm, door):
+def test_no_loop_follows_an_index_beyond_a_matrix(form, harm, entry):
     K = circle_affinity().asformat(form).copy()
     harm(K)
     with pytest.raises(HeatSketchError, match=r"[XKd2]\.ind.* shape \(30, 30\).*; make|BSR format"):
-        DOORS[door](K)
+        ENTRIES[entry](K)

@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from heatsketch import HeatSketch
 from heatsketch.diffusion import (
     exact_diffusion_distances,
-    gaussian_block,
+    gaussian_matrix,
     ritz_pairs,
     sketch,
     sketch_all_times,
@@ -134,7 +134,7 @@ def dense(A):
 def test_all_times_together_are_a_linear_system(name, dtype, seed):
     model = clone(MODELS[name]).set_params(n_components=8).fit(circle(150, seed).astype(dtype))
     A = model.heat_operator_
-    G = gaussian_block(150, 8, seed=seed, dtype=dtype)
+    G = gaussian_matrix(150, 8, seed=seed, dtype=dtype)
     matrix = dense(A).astype(float)
     wanted = np.linalg.solve(np.eye(150) - ALPHA * matrix, matrix @ G) / np.sqrt(8)
     found = sketch_all_times(A, G, tolerance=1e-8)
@@ -233,6 +233,6 @@ def test_weightings_agree_where_the_stationary_direction_is_constant():
 
 def test_sketching_by_hand_is_the_estimator():
     model = HeatSketch(8, power=3, n_neighbors=9).fit(cloud(80, 2))
-    G = gaussian_block(80, 8, seed=0)[model.order_]
+    G = gaussian_matrix(80, 8, seed=0)[model.order_]
     Y = sketch(model.heat_operator_, G, power=3)
     np.testing.assert_allclose(model.embedding_[model.order_], Y, rtol=1e-9, atol=1e-12)

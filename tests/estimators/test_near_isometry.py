@@ -11,7 +11,7 @@ from test_scikit_learn_contract import NOT_GENERATED
 from heatsketch import HeatSketch, datasets
 from heatsketch._core import kernels as loops
 from heatsketch.diffusion import bilipschitz_constant
-from heatsketch.diffusion._adapted_matrix import adapted_block
+from heatsketch.diffusion._adapted_matrix import adapted_matrix
 from heatsketch.diffusion._distances import exact_diffusion_distances
 from heatsketch.diffusion._distortion import (
     _smooth_distortion,
@@ -19,7 +19,7 @@ from heatsketch.diffusion._distortion import (
     least_distortion_map,
 )
 from heatsketch.diffusion._pair_search import Pairs, PairSearch, hardest, joined, scan_pairs
-from heatsketch.diffusion._random_matrix import gaussian_block
+from heatsketch.diffusion._random_matrix import gaussian_matrix
 from heatsketch.diffusion._sketch import sketch
 from heatsketch.estimators.near_isometry import NearIsometry
 from heatsketch.exceptions import DtypeError, HeatSketchError
@@ -213,7 +213,7 @@ def test_what_has_no_coordinates_is_refused():
         with pytest.raises(DtypeError, match=says.format("Y", "Y")):
             certified_distortion(bad, Z)
     for n_components in (2.0, True, "2"):
-        with pytest.raises(DtypeError, match=r"n_components=.* must be a whole number; use int"):
+        with pytest.raises(DtypeError, match=r"n_components=.* must be an integer; use int"):
             least_distortion_map(Z, n_components)
 
 
@@ -244,8 +244,8 @@ def test_it_beats_both_of_the_papers_methods(name, k, most, seed):
     ]
     exact = np.log(bilipschitz_constant(Z @ least_distortion_map(Z, k).components, distances))
     assert exact < min(most, 0.4 * min(old))
-    first = with_stationary(A, gaussian_block(n, 64, seed=block_seed), power)
-    block = adapted_block(first, gaussian_block(n, 64, seed=block_seed + 1))
+    first = with_stationary(A, gaussian_matrix(n, 64, seed=block_seed), power)
+    block = adapted_matrix(first, gaussian_matrix(n, 64, seed=block_seed + 1))
     Z = with_stationary(A, block, power)
     found = np.log(bilipschitz_constant(Z @ least_distortion_map(Z, k).components, distances))
     assert found < 1.35 * exact + 0.02
@@ -284,8 +284,8 @@ def test_nothing_is_folded_between_the_points_of_the_fit(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_an_adapted_block_errs_less(seed):
     A, power, distances, block_seed = wide("torus", seed)
-    first = with_stationary(A, gaussian_block(500, 128, seed=block_seed), power)
-    block = adapted_block(first, gaussian_block(500, 128, seed=block_seed + 1))
+    first = with_stationary(A, gaussian_matrix(500, 128, seed=block_seed), power)
+    block = adapted_matrix(first, gaussian_matrix(500, 128, seed=block_seed + 1))
     second = with_stationary(A, block, power)
     errors = [np.log(bilipschitz_constant(Y, distances)) for Y in (first, second)]
     assert errors[1] < 0.1 * errors[0]
@@ -293,11 +293,11 @@ def test_an_adapted_block_errs_less(seed):
 
 def test_a_block_that_cannot_hold_everything_stays_half_random():
     Y, G = cloud(100, 16), cloud(100, 16, seed=1)
-    block = adapted_block(Y, G) / 4
+    block = adapted_matrix(Y, G) / 4
     np.testing.assert_allclose(block[:, :8].T @ block[:, :8], np.eye(8), atol=1e-12)
     np.testing.assert_allclose(block[:, :8].T @ block[:, 8:], 0, atol=1e-12)
     with pytest.raises(HeatSketchError, match="two blocks of one shape"):
-        adapted_block(Y, G[:, :3])
+        adapted_matrix(Y, G[:, :3])
 
 
 # --- the estimator --------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from registry import circle
 
 from heatsketch import DiffusionMap, HeatSketch
 from heatsketch._core.parallel import at_most, in_threads
-from heatsketch._core.progress import listening, on_terminal, steps
+from heatsketch._core.progress import on_terminal, reporting_to, steps
 from heatsketch.estimators.near_isometry import NearIsometry
 
 
@@ -28,7 +28,7 @@ def test_named_work_is_heard_and_other_work_is_not():
         heard.append((name, n_steps, 0))
         return lambda: heard.append((name, n_steps, heard[-1][2] + 1))
 
-    with listening(listener):
+    with reporting_to(listener):
         in_threads(abs, range(5), name="work")
         in_threads(abs, range(5))
     steps("later", 3)()
@@ -37,12 +37,12 @@ def test_named_work_is_heard_and_other_work_is_not():
 
 def test_a_terminal_is_told_after_a_while(monkeypatch):
     terminal = Terminal()
-    with listening(on_terminal(terminal)):
+    with reporting_to(on_terminal(terminal)):
         in_threads(abs, range(5), name="work")
     assert terminal.getvalue() == ""
     monkeypatch.setattr("heatsketch._core.progress.PATIENCE", 0.0)
     monkeypatch.setattr("heatsketch._core.progress.EVERY", 0.0)
-    with listening(on_terminal(terminal)):
+    with reporting_to(on_terminal(terminal)):
         in_threads(abs, range(4), name="work")
     lines = terminal.getvalue().split("\r")
     assert lines[1].startswith("heatsketch: work  25%, 0 s left")
@@ -52,7 +52,7 @@ def test_a_terminal_is_told_after_a_while(monkeypatch):
 def test_what_is_no_terminal_is_told_nothing(monkeypatch):
     monkeypatch.setattr("heatsketch._core.progress.PATIENCE", 0.0)
     stream = io.StringIO()
-    with listening(on_terminal(stream)):
+    with reporting_to(on_terminal(stream)):
         in_threads(abs, range(4), name="work")
     assert stream.getvalue() == ""
 
@@ -88,7 +88,7 @@ def test_a_fit_tells_how_far_it_is_where_it_is_asked_to(model, stream, verbose, 
 def test_who_asks_does_not_wait():
     streams = [Terminal(), Terminal()]
     for stream, verbose in zip(streams, (None, True), strict=True):
-        with listening(on_terminal(stream, verbose=verbose)):
+        with reporting_to(on_terminal(stream, verbose=verbose)):
             in_threads(abs, range(4), name="work")
     assert [bool(stream.getvalue()) for stream in streams] == [False, True]
 
@@ -96,7 +96,7 @@ def test_who_asks_does_not_wait():
 def test_a_program_without_a_console_is_told_nothing(monkeypatch):
     monkeypatch.setattr("sys.stderr", None)
     for verbose in (None, True, False):
-        with listening(on_terminal(verbose=verbose)):
+        with reporting_to(on_terminal(verbose=verbose)):
             in_threads(abs, range(4), name="work")
 
 

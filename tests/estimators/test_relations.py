@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from registry import RowBlocks, affinity, cloud
 
 from heatsketch import HeatSketch
-from heatsketch.diffusion import exact_diffusion_distances, gaussian_block, heat_operator, sketch
+from heatsketch.diffusion import exact_diffusion_distances, gaussian_matrix, heat_operator, sketch
 from heatsketch.diffusion._normalization import SCALINGS
 from heatsketch.diffusion._sketch import diffuse
 from heatsketch.testing import tolerance
@@ -112,7 +112,7 @@ def test_6_copies_share_what_one_point_had(options, seed, copies):
     options = {**options, "n_neighbors": None, "stationary": "drop"}
     many = np.repeat(X, copies, axis=0)
     found = embed(many, {**options, "random_matrix": "gaussian"}, seed=5)
-    G = gaussian_block(len(many), COLUMNS, seed=5).reshape(len(X), copies, -1).mean(axis=1)
+    G = gaussian_matrix(len(many), COLUMNS, seed=5).reshape(len(X), copies, -1).mean(axis=1)
     A = operator(X, options)
     wanted = sketch(A, G, power=options["power"])
     assert_close(found, np.repeat(wanted, copies, axis=0), 1e-8)
@@ -137,7 +137,7 @@ def test_7_the_first_columns_of_a_wide_sketch_are_the_narrow_one(options, small,
 @given(options=OPTIONS, seed=SEED, more=st.integers(1, 6))
 def test_8_steps_add_up(options, seed, more):
     """On a graph to the last bit."""
-    A, G = operator(cloud(N, seed=seed), options), gaussian_block(N, 3, seed=seed % 1000)
+    A, G = operator(cloud(N, seed=seed), options), gaussian_matrix(N, 3, seed=seed % 1000)
     once = sketch(A, G, power=options["power"] + more)
     twice = sketch(A, diffuse(A, G, power=options["power"]), power=more)
     if options["n_neighbors"] is None:
@@ -153,7 +153,7 @@ def test_9_columns_know_nothing_of_each_other(options, seed, cut):
 
     (Pieces of a block are strided; that they gave other bits once was found here.)
     """
-    A, G = operator(cloud(N, seed=seed), options), gaussian_block(N, 9, seed=seed % 1000)
+    A, G = operator(cloud(N, seed=seed), options), gaussian_matrix(N, 9, seed=seed % 1000)
     whole = diffuse(A, G, power=options["power"])
     parts = [diffuse(A, part, power=options["power"]) for part in (G[:, :cut], G[:, cut:])]
     if options["n_neighbors"] is None:
@@ -218,7 +218,7 @@ def test_14_chunks_do_not_matter(options, seed, n_blocks, data):
     """Neither of the affinity, nor of new rows."""
     X, new = cloud(N, seed=seed), cloud(12, seed=seed + 1)
     K = affinity(X, EPSILON)
-    G = gaussian_block(N, 3, seed=0)
+    G = gaussian_matrix(N, 3, seed=0)
     scaling = SCALINGS[options["normalization"]]
     held = [heat_operator(form, scaling(form)) for form in (K, RowBlocks(K, n_blocks))]
     assert_close(*(sketch(A, G, power=options["power"]) for A in held), STOPPED)

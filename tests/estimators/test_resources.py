@@ -71,7 +71,7 @@ def measured(n, d, k, n_neighbors, limit=None, values=None):
 @pytest.mark.parametrize(
     ("n", "d", "k", "n_neighbors"), [(300_000, 8, 32, 15), (150_000, 32, 128, 10)]
 )
-def test_memory_of_a_fit_is_foretold(n, d, k, n_neighbors):
+def test_memory_of_a_fit_is_predicted(n, d, k, n_neighbors):
     result, taken = measured(n, d, k, n_neighbors)
     assert result == "done"
     assert taken / neighbors_bytes(n, d, k, n_neighbors, "float32") == pytest.approx(1, abs=0.25)
@@ -113,11 +113,11 @@ def test_ties_stay_within_the_forecast(n, d, values):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ((-1, 5), "n_points=-1 must be a whole number of at least 2"),
+        ((-1, 5), "n_points=-1 must be an integer of at least 2"),
         (("1e6", 5), "n_points='1e6' must be"),
         ((99.5, 5), "n_points=99.5 must be"),
         ((float("inf"), 5), "n_points=inf must be"),
-        ((100, 0), "n_features=0 must be a whole number of at least 1"),
+        ((100, 0), "n_features=0 must be an integer of at least 1"),
     ],
 )
 def test_no_number_of_points_is_refused_by_name(given, message):

@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from heatsketch import DiffusionMap, HeatSketch
 
-# What scikit-learn tries on estimators is often strange on purpose.
+# What scikit-learn tries on estimators is often invalid on purpose.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::heatsketch.exceptions.HeatSketchWarning"),
     pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names:UserWarning"),

@@ -31,7 +31,7 @@ from heatsketch.graph._ivf import (
 from heatsketch.graph._neighbors import find_neighbors, squared_distances
 from heatsketch.testing import check_extension
 
-ROOM = "heatsketch.graph._ivf"
+MODULE = "heatsketch.graph._ivf"
 
 
 def swarm(n=3000, dimension=6, seed=0, dtype=np.float64):
@@ -135,7 +135,7 @@ def test_rows_of_any_length_are_sorted_with_their_squares(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_lists_probed_find_all_neighbors(seed, monkeypatch):
-    monkeypatch.setattr(f"{ROOM}.BEAM", 1000)
+    monkeypatch.setattr(f"{MODULE}.BEAM", 1000)
     X = swarm(seed=seed)
     tree = grow_tree(X)
     lists = NeighborLists.arrange(X, tree, tree.n_lists)
@@ -182,7 +182,7 @@ def test_rows_permuted_with_their_ids_permute_the_embedding(seed):
 def test_threads_and_groups_do_not_matter(monkeypatch, n_threads, group):
     X = swarm()
     wanted = find_neighbors(X, n_neighbors=8, n_probes=4)[1]
-    monkeypatch.setattr(f"{ROOM}.GROUP", group)
+    monkeypatch.setattr(f"{MODULE}.GROUP", group)
     with at_most(n_threads):
         assert_same_bits(find_neighbors(X, n_neighbors=8, n_probes=4)[1], wanted)
 
@@ -191,7 +191,7 @@ def test_a_tree_has_as_many_levels_as_its_lists_need(monkeypatch):
     X = cloud(20_000)
     assert ListTree().n_lists == 1
     assert len(grow_tree(X).levels) == 2
-    monkeypatch.setattr(f"{ROOM}.CHILDREN", 4)
+    monkeypatch.setattr(f"{MODULE}.CHILDREN", 4)
     tree = grow_tree(X)
     assert len(tree.levels) == 4
     assert 0.5 < tree.n_lists / (20_000 / 128) < 2
@@ -202,8 +202,8 @@ def test_a_tree_has_as_many_levels_as_its_lists_need(monkeypatch):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_branches_grown_apart_are_those_of_the_tree(monkeypatch, seed):
-    monkeypatch.setattr(f"{ROOM}.CHILDREN", 5)
-    monkeypatch.setattr(f"{ROOM}.SEEN_PER_CHILD", 16)  # so that not everything is seen
+    monkeypatch.setattr(f"{MODULE}.CHILDREN", 5)
+    monkeypatch.setattr(f"{MODULE}.SEEN_PER_CHILD", 16)  # so that not everything is seen
     sample = swarm(seed=seed)
     root, *others = wanted = grown_levels(sample, 3)
     parts = by_centroid(sample, root.centroids)
@@ -235,8 +235,8 @@ def test_the_sample_of_ten_billion_points_is_where_it_should_be():
 @pytest.mark.parametrize("seed", SEEDS)
 def test_lists_that_run_out_do_so_for_each_point_alone(monkeypatch, seed):
     """With a narrow beam a point may see fewer lists than it asks for, and others more."""
-    monkeypatch.setattr(f"{ROOM}.BEAM", 1)
-    monkeypatch.setattr(f"{ROOM}.CHILDREN", 6)
+    monkeypatch.setattr(f"{MODULE}.BEAM", 1)
+    monkeypatch.setattr(f"{MODULE}.CHILDREN", 6)
     X = swarm(seed=seed)
     neighbors, d2 = find_neighbors(X, n_neighbors=5, n_probes=20)
     n_lists = (neighbors.lists.probes >= 0).sum(axis=1)
@@ -255,7 +255,7 @@ def test_points_with_many_copies_each_are_neighbors_of_their_copies():
 
 
 def test_centroids_that_nothing_is_near_are_left_out(monkeypatch):
-    monkeypatch.setattr(f"{ROOM}.CHILDREN", 3)
+    monkeypatch.setattr(f"{MODULE}.CHILDREN", 3)
     X = np.repeat(cloud(5), 400, axis=0)
     tree = grow_tree(X)
     assert len(tree.levels) == 3
@@ -275,7 +275,7 @@ def test_equal_points_share_a_list():
 
 
 def test_too_many_copies_are_refused(monkeypatch):
-    monkeypatch.setattr(f"{ROOM}.MOST_TIES", 500)
+    monkeypatch.setattr(f"{MODULE}.MOST_TIES", 500)
     X = np.vstack([np.zeros((2000, 2)), cloud(1000, 2)])
     with pytest.raises(DegenerateKernelError, match=r"500 points at .* 0 .*unique"):
         find_neighbors(X, n_neighbors=5)

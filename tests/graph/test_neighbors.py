@@ -132,7 +132,7 @@ GRIDS = {
     "truth values": lambda seed: (np.arange(256)[:, np.newaxis] >> np.arange(8)) & 1,
     "a lattice": lambda seed: np.stack(np.meshgrid(*[np.arange(6)] * 3), -1).reshape(-1, 3),
     "one of many": lambda seed: np.eye(120),
-    "whole numbers": lambda seed: np.random.default_rng(seed).integers(0, 4, (250, 5)),
+    "integers": lambda seed: np.random.default_rng(seed).integers(0, 4, (250, 5)),
 }
 
 
@@ -268,7 +268,7 @@ def test_stacked_blocks_may_hold_more_than_int32_counts(monkeypatch):
     np.testing.assert_array_equal(indptr, (2**31 - 1) * np.arange(4))
 
 
-# --- the door -------------------------------------------------------------------------------
+# --- the entry -------------------------------------------------------------------------------
 
 
 def of_another_machine(X):
@@ -383,7 +383,7 @@ def test_what_is_no_distance_is_refused(place, value, error, says):
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
 def test_neighbors_are_counted_in_whole_numbers(metric):
     for value in (5.0, "auto", True, [5], np.nan):
-        with pytest.raises(DtypeError, match=r"n_neighbors=.* must be a whole number; use int"):
+        with pytest.raises(DtypeError, match=r"n_neighbors=.* must be an integer; use int"):
             neighbor_graph(cloud(20), n_neighbors=value, metric=metric)
     wanted = neighbor_graph(cloud(20), n_neighbors=5, metric=metric)
     for value in (np.array(5), np.uint8(5)):

@@ -12,9 +12,9 @@ from heatsketch.io import (
     GRAPH_EXTENSIONS,
     TABLE_EXTENSIONS,
     Block,
+    check_different_files,
     open_table,
     read_graph,
-    refuse_same_file,
     table_writer,
 )
 
@@ -44,7 +44,7 @@ def test_input_is_not_output(tmp_path):
     (tmp_path / "b.npy").hardlink_to(tmp_path / "a.npy")
     (tmp_path / "c.npy").symlink_to(tmp_path / "a.npy")
     (tmp_path / "d.zarr").mkdir()
-    refuse_same_file([tmp_path / "a.npy", tmp_path / "missing.npy"], tmp_path / "new.npy")
+    check_different_files([tmp_path / "a.npy", tmp_path / "missing.npy"], tmp_path / "new.npy")
     for source, output in [
         ("a.npy", "a.npy"),
         ("a.npy", "b.npy"),
@@ -54,11 +54,11 @@ def test_input_is_not_output(tmp_path):
         ("new.npy", "./new.npy"),
     ]:
         with pytest.raises(HeatSketchError, match="is also the input"):
-            refuse_same_file([tmp_path / source], tmp_path / output)
+            check_different_files([tmp_path / source], tmp_path / output)
 
 
 @pytest.mark.parametrize(
-    ("announced", "block", "message"),
+    ("estimated", "block", "message"),
     [
         ({}, Block(np.ones((2, 3))), r"shape \(2, 3\), and .* has 2 columns"),
         ({}, Block(np.ones((2, 2)), ids=[1, 2]), "block has ids"),
@@ -68,11 +68,11 @@ def test_input_is_not_output(tmp_path):
         ({"ids": "who"}, Block(np.ones((1, 2)), ids=["a\0"]), "NUL"),
     ],
 )
-def test_blocks_are_checked(tmp_path, announced, block, message):
+def test_blocks_are_checked(tmp_path, estimated, block, message):
     path = tmp_path / "a.parquet"
     with (
         pytest.raises(HeatSketchError, match=message),
-        table_writer(path, ["x", "y"], **announced) as writer,
+        table_writer(path, ["x", "y"], **estimated) as writer,
     ):
         writer.append(block)
     assert not list(tmp_path.iterdir())

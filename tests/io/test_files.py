@@ -69,12 +69,12 @@ def tables(draw):
 def written(folder, extension, table, rows):
     X, names, id_name, ids, labels = table
     path = Path(folder, f"tàble{extension}")
-    announced = {} if extension == ".npy" else {"ids": id_name, "labels": list(labels)}
-    with table_writer(path, names, dtype=X.dtype, **announced) as writer:
+    estimated = {} if extension == ".npy" else {"ids": id_name, "labels": list(labels)}
+    with table_writer(path, names, dtype=X.dtype, **estimated) as writer:
         for start in range(0, len(X), rows):
             part = slice(start, start + rows)
             carried = {name: values[part] for name, values in labels.items()}
-            writer.append(Block(X[part], ids[part], carried) if announced else Block(X[part]))
+            writer.append(Block(X[part], ids[part], carried) if estimated else Block(X[part]))
     return path
 
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from heatsketch import __version__
 from heatsketch.cli import app
-from heatsketch.diffusion import gaussian_block, rademacher_block
+from heatsketch.diffusion import gaussian_matrix, rademacher_matrix
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.reproduction import (
     CATALOGUE,
@@ -55,8 +55,8 @@ def literal_log_L(name, trial, seed):  # noqa: N802
     }
     widest = max(experiment.dimensions)
     G = {
-        "G": gaussian_block(len(X), widest, seed=block_seed),
-        "GPSB": rademacher_block(len(X), widest, seed=block_seed),
+        "G": gaussian_matrix(len(X), widest, seed=block_seed),
+        "GPSB": rademacher_matrix(len(X), widest, seed=block_seed),
     }
     distances = {
         (kind, p): paper.euclidean_distance(X)

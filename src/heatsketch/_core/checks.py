@@ -26,7 +26,10 @@ __all__ = [
     "MISSING",
     "as_array",
     "check_distances",
+    "check_dtype",
     "check_finite",
+    "check_nonnegative",
+    "check_not_filled",
     "check_places",
     "check_rows",
     "check_square",
@@ -36,9 +39,6 @@ __all__ = [
     "native_numbers",
     "plain_distances",
     "plain_floats",
-    "refuse_filled",
-    "refuse_kind",
-    "refuse_negative",
     "stored",
     "whole_number",
 ]
@@ -66,7 +66,7 @@ def whole_number(value: Any, name: str, *, least: int | None = None) -> int:
         number = operator.index(value)
     except TypeError:
         raise DtypeError(
-            f"{name}={value!r} must be a whole number; use int({name}) if it stands for one."
+            f"{name}={value!r} must be an integer; use int({name}) if it stands for one."
         ) from None
     if least is not None and number < least:
         raise HeatSketchError(f"{name}={number} must be at least {least}; use a larger number.")
@@ -142,7 +142,7 @@ def plain_distances(d2: Any, name: str) -> Any:
     array([[0., 1.],
            [1., 0.]])
     """
-    refuse_filled(d2, name)
+    check_not_filled(d2, name)
     d2 = plain_floats(d2, name)
     values = stored(d2)
     if not values.size or values.min() >= 0:  # which NaN is not
@@ -158,7 +158,7 @@ def plain_distances(d2: Any, name: str) -> Any:
     )
 
 
-def refuse_filled(X: Any, name: str) -> None:
+def check_not_filled(X: Any, name: str) -> None:
     """Refuse distances in a format whose zeros may be distances, or may be nothing."""
     if sparse.issparse(X) and X.format in _FILLED:
         raise AffinityError(
@@ -228,7 +228,7 @@ def check_zero_diagonal(X: Any) -> None:
 
 def check_distances(X: Any) -> None:
     """Refuse negative distances and rows without any."""
-    refuse_negative(X, "metric='precomputed'", "distances are at least 0")
+    check_nonnegative(X, "metric='precomputed'", "distances are at least 0")
     if sparse.issparse(X) and not np.diff(X.indptr).all():
         row = int(np.argmin(np.diff(X.indptr)))
         raise AffinityError(
@@ -237,7 +237,7 @@ def check_distances(X: Any) -> None:
         )
 
 
-def refuse_negative(X: Any, name: str, rule: str) -> None:
+def check_nonnegative(X: Any, name: str, rule: str) -> None:
     """Refuse numbers below zero, by the rule that they break."""
     values = stored(X)
     if values.size and values.min() < 0:
@@ -255,7 +255,7 @@ def stored(X: Any) -> np.ndarray:
 def native_numbers(X: Any, name: str = "X") -> Any:
     """Return ``X`` with every entry a real number in native byte order, or say which is not."""
     if sparse.issparse(X):
-        refuse_kind(X.dtype, name)
+        check_dtype(X.dtype, name)
         check_places(X, name)
         return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
     if hasattr(X, "collect"):  # a lazy frame, which holds a plan and no numbers
@@ -263,9 +263,9 @@ def native_numbers(X: Any, name: str = "X") -> Any:
             f"{name} is a {type(X).__name__}, which holds no numbers yet; pass {name}.collect()."
         )
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        _refuse_strange_names(X, name)
+        _check_names(X, name)
         X = _lists_as_columns(X, name)
-        _refuse_strange_columns(X, name)
+        _check_columns(X, name)
         return X
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise MissingValueError(
@@ -275,7 +275,7 @@ def native_numbers(X: Any, name: str = "X") -> Any:
     array = as_array(X, name)
     if array.dtype.kind == "O":
         return _numbers_from_objects(array, name)
-    refuse_kind(array.dtype, name)
+    check_dtype(array.dtype, name)
     return X if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
@@ -324,7 +324,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
         ) from error
 
 
-def refuse_kind(dtype: Any, where: str = "X") -> None:
+def check_dtype(dtype: Any, where: str = "X") -> None:
     """Refuse a dtype that is not one of real numbers."""
     kind = np.dtype(dtype).kind if isinstance(dtype, np.dtype) else getattr(dtype, "kind", "O")
     if kind == "c":
@@ -339,7 +339,7 @@ def refuse_kind(dtype: Any, where: str = "X") -> None:
         )
 
 
-def _refuse_strange_names(frame: Any, X: str) -> None:
+def _check_names(frame: Any, X: str) -> None:
     names = list(frame.columns)
     if not names:
         raise HeatSketchError(
@@ -409,7 +409,7 @@ def _pandas_lists(column: Any) -> tuple[list[int | None], Any]:
     return lengths, np.concatenate(lists) if lists and all(v.ndim for v in lists) else None
 
 
-def _refuse_strange_columns(frame: Any, X: str) -> None:
+def _check_columns(frame: Any, X: str) -> None:
     """Look at a pandas or polars frame column by column.
 
     Nulls are left to :func:`check_finite`: other names are to be reported before them.
@@ -418,9 +418,9 @@ def _refuse_strange_columns(frame: Any, X: str) -> None:
         where = f"column {name!r} of {X}"
         if hasattr(dtype, "is_numeric"):  # polars
             if not (dtype.is_numeric() or str(dtype) == "Boolean"):
-                refuse_kind(str(dtype), where)
+                check_dtype(str(dtype), where)
         else:
-            refuse_kind(dtype, where)
+            check_dtype(dtype, where)
 
 
 def _numbers_from_objects(array: np.ndarray, name: str) -> np.ndarray:
@@ -433,7 +433,7 @@ def _numbers_from_objects(array: np.ndarray, name: str) -> np.ndarray:
                 "fill it in (sklearn.impute), or drop its row."
             )
         if isinstance(value, complex | np.complexfloating):
-            refuse_kind(np.dtype(complex), where)
+            check_dtype(np.dtype(complex), where)
         # numpy counts a time difference among its integers.
         is_real = isinstance(value, int | float | np.number | np.bool_)
         if not is_real or isinstance(value, np.timedelta64):

@@ -25,7 +25,7 @@ __all__ = [
 
 # All pairs in memory, at the peak: distances and affinities.
 DENSE_COPIES = 2
-# All pairs made anew: tiles and what is made of them, in all threads.
+# All pairs recomputed: tiles and what is made of them, in all threads.
 TILES = 200 * 2**20
 # Libraries that a fit loads: 105 MiB, and 190 where it has to compile its loops first.
 LIBRARIES = 140 * 2**20
@@ -98,7 +98,7 @@ def all_pairs_bytes(n_points: int, n_features: int, n_components: int, dtype: An
 
 
 def tiles_bytes(n_points: int, n_features: int, n_components: int, dtype: Any) -> float:
-    """Return the bytes that a fit with all pairs made anew at every product takes."""
+    """Return the bytes that a fit with all pairs recomputed at every product takes."""
     n_points, n_features, n_components = _exact(n_points, n_features, n_components)
     size = np.dtype(dtype).itemsize
     return LIBRARIES + TILES + n_points * (n_features + 5 * n_components) * size

@@ -1,4 +1,4 @@
-"""Rows in blocks, wherever these are: what floor one asks of a matrix that fits no memory.
+"""Matrices in partitions of rows: the operations that :mod:`heatsketch.diffusion` needs.
 
 Vectors and blocks of columns come as numpy arrays, or as lazy arrays in blocks of rows, such as
 those of dask. Nothing here knows which; a lazy array is one that answers ``map_blocks``.
@@ -24,6 +24,7 @@ __all__ = [
     "PIECE",
     "RowBlocks",
     "as_block",
+    "check_not_lazy",
     "computed",
     "from_each_block",
     "from_each_piece",
@@ -33,7 +34,6 @@ __all__ = [
     "of_pieces",
     "ones_for",
     "over_rows",
-    "refuse_lazy",
     "rows_of_blocks",
 ]
 
@@ -126,14 +126,14 @@ def is_lazy(array: Any) -> bool:
     return callable(getattr(type(array), "map_blocks", None))
 
 
-def refuse_lazy(what: str, block: Any) -> None:
+def check_not_lazy(what: str, block: Any) -> None:
     """Refuse what is done in memory only.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch._core.partitioned import refuse_lazy
-    >>> refuse_lazy("eigenvectors", np.ones((3, 2)))
+    >>> from heatsketch._core.partitioned import check_not_lazy
+    >>> check_not_lazy("eigenvectors", np.ones((3, 2)))
     """
     if is_lazy(block):
         raise HeatSketchError(
@@ -167,7 +167,7 @@ def as_block(A: Any, block: Any) -> Any:
     if block.ndim != 2 or block.shape[0] != A.shape[1]:
         raise HeatSketchError(
             f"G has shape {block.shape}, but A is applied to blocks of {A.shape[1]} rows; make one "
-            f"with gaussian_block({A.shape[1]}, n_columns, seed=0)."
+            f"with gaussian_matrix({A.shape[1]}, n_columns, seed=0)."
         )
     dtype = min(np.result_type(A.dtype, block.dtype), np.dtype(np.float64))  # no long doubles
     if is_lazy(block):

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import TextIO
 
-__all__ = ["Listener", "is_heard", "listening", "on_terminal", "steps"]
+__all__ = ["Listener", "has_callback", "on_terminal", "reporting_to", "steps"]
 
 # Told the name of some work and its number of steps; what it returns is called after each step.
 Listener = Callable[[str, int], Callable[[], None]]
@@ -38,13 +38,13 @@ def steps(name: str, n_steps: int) -> Callable[[], None]:
     return listener(name, n_steps) if listener and n_steps else lambda: None
 
 
-def is_heard() -> bool:
+def has_callback() -> bool:
     """Say whether anybody listens already."""
     return _listener.get() is not None
 
 
 @contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+def reporting_to(listener: Listener) -> Iterator[None]:
     """Let a listener hear of all work in this block."""
     token = _listener.set(listener)
     try:

@@ -25,7 +25,7 @@ WHOLE_NUMBER = re.compile(r"0|[1-9]\d{0,18}", re.ASCII)
 def row_number(name: str) -> int:
     """Return the number of a row with this name, the same for ever and everywhere.
 
-    A whole number below 2**62, without leading zeros, stands for itself. Any other text is its
+    An integer below 2**62, without leading zeros, stands for itself. Any other text is its
     SHA-256, cut to 62 bits, after all of those.
 
     Examples
@@ -62,7 +62,7 @@ def row_numbers(names: Any) -> np.ndarray:
     if names.dtype.kind not in "iuOU":
         raise DtypeError(
             f"ids have dtype {names.dtype}, of which no two need be the same when written and read "
-            "again; use whole numbers or text."
+            "again; use integers or text."
         )
     plain = names.dtype.kind in "iu" and (not names.size or 0 <= names.min() <= names.max() < 2**62)
     numbers = (
@@ -70,11 +70,11 @@ def row_numbers(names: Any) -> np.ndarray:
         if plain
         else np.array([row_number(str(name)) for name in names.tolist()], dtype=np.int64)
     )
-    _refuse_twins(names, numbers)
+    _check_unique(names, numbers)
     return numbers
 
 
-def _refuse_twins(names: np.ndarray, numbers: np.ndarray) -> None:
+def _check_unique(names: np.ndarray, numbers: np.ndarray) -> None:
     order = np.argsort(numbers, kind="stable")
     twins = np.flatnonzero(np.diff(numbers[order]) == 0)
     if len(twins):

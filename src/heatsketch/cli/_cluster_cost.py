@@ -22,7 +22,7 @@ from scipy import sparse
 
 from heatsketch._core.memory import UNION, neighbors_bytes
 from heatsketch._core.partitioned import CHUNK_BYTES, rows_of_blocks
-from heatsketch._core.progress import listening
+from heatsketch._core.progress import reporting_to
 from heatsketch.engines import DaskEngine
 from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.graph._ivf import POINTS_PER_LIST, SAMPLE_PER_LIST, tree_height
@@ -334,7 +334,7 @@ def _stage_seconds(job: Job, X: np.ndarray) -> dict[str, float]:
     with TemporaryDirectory() as folder:
         model = _sketch(job, engine=DaskEngine(storage=folder))
         watch = StageWatch()
-        with listening(watch):
+        with reporting_to(watch):
             model.fit(X)
         return watch.seconds()
 

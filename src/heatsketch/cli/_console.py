@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch._core.progress import listening
+from heatsketch._core.progress import reporting_to
 from heatsketch.cli._exit_codes import in_options
 from heatsketch.exceptions import HeatSketchWarning
 
@@ -114,10 +114,10 @@ def showing_progress(wanted: bool | None) -> Iterator[None]:
         None for a terminal only.
     """
     if sys.stderr.isatty() and wanted is not False and os.environ.get("TERM") != "dumb":
-        with _bars() as listener, listening(listener):
+        with _bars() as listener, reporting_to(listener):
             yield
     else:
-        with listening(_lines if wanted else _silence):
+        with reporting_to(_lines if wanted else _silence):
             yield
 
 

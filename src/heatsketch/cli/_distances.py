@@ -17,7 +17,7 @@ from heatsketch.cli._exit_codes import CommandError, ExitCode, as_exit_code
 from heatsketch.cli._models import load_sketch, positions
 from heatsketch.cli._options import Confidence, Overwrite
 from heatsketch.exceptions import FileFormatError, HeatSketchError
-from heatsketch.io import Block, refuse_same_file, table_writer
+from heatsketch.io import Block, check_different_files, table_writer
 
 __all__ = ["distances"]
 
@@ -52,7 +52,7 @@ def distances(
     if (pairs is None) == (not rows):
         raise typer.BadParameter("give either pairs of rows, I J ..., or a file with --pairs.")
     if output is not None:
-        refuse_same_file([model, *([pairs] if pairs else [])], output)
+        check_different_files([model, *([pairs] if pairs else [])], output)
     names = _pairs_of_file(pairs) if pairs is not None else _pairs_of_words(rows or [])
     fitted = load_sketch(model)
     ends = positions(fitted, model, [name for pair in names for name in pair]).reshape(-1, 2)

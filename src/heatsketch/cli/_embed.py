@@ -12,7 +12,7 @@ import typer
 
 from heatsketch._core.memory import peak_memory
 from heatsketch.cli._console import Reply, say
-from heatsketch.cli._memory import announced_engine
+from heatsketch.cli._memory import engine_within_limit
 from heatsketch.cli._options import (
     Bandwidth,
     ColumnNames,
@@ -87,7 +87,7 @@ def embed(
     from heatsketch import HeatSketch
 
     places = _Places(output, model, overwrite)
-    _refuse_collisions(input, places)
+    _check_collisions(input, places)
     sketch = HeatSketch(
         components,
         power=power,
@@ -101,23 +101,23 @@ def embed(
     rows = open_rows(input, wanted, as_graph=is_graph(input, wanted, graph, metric))
     if rows.shape is None:
         sketch.set_params(affinity="precomputed")
-    announced, engine = announced_engine(rows, sketch, memory_limit)
+    estimated, engine = engine_within_limit(rows, sketch, memory_limit)
     sketch.set_params(engine=engine)
-    return _run(rows, sketch, places, announced, dry_run=dry_run)
+    return _run(rows, sketch, places, estimated, dry_run=dry_run)
 
 
-def _refuse_collisions(input: Path, places: _Places) -> None:
+def _check_collisions(input: Path, places: _Places) -> None:
     from heatsketch._core.atomic_file import check_output_file
-    from heatsketch.io import refuse_same_file
+    from heatsketch.io import check_different_files
 
-    refuse_same_file([input], places.embedding)
+    check_different_files([input], places.embedding)
     if places.model is not None:
-        refuse_same_file([input, places.embedding], places.model)
+        check_different_files([input, places.embedding], places.model)
         check_output_file(places.model, overwrite=places.overwrite)
 
 
 def _run(
-    rows: Rows, sketch: Any, places: _Places, announced: float | None, *, dry_run: bool
+    rows: Rows, sketch: Any, places: _Places, estimated: float | None, *, dry_run: bool
 ) -> Reply:
     start = perf_counter()
     options = {"n_components": sketch.n_components, "dtype": rows.dtype}
@@ -127,8 +127,8 @@ def _run(
         ) as write:
             if dry_run:
                 raise _DryRun
-            if announced is not None and sys.stderr.isatty():
-                say(f"Takes about {readable_bytes(announced)} of memory.")
+            if estimated is not None and sys.stderr.isatty():
+                say(f"Takes about {readable_bytes(estimated)} of memory.")
             block = rows.read()
             _fit(sketch, block, rows)
             write(sketch.embedding_, block)
@@ -136,8 +136,8 @@ def _run(
             if places.model is not None:
                 sketch.save(places.model, overwrite=places.overwrite)
     except _DryRun:
-        return _estimate(rows, places, announced)
-    return _reply(rows, sketch, places, announced, perf_counter() - start)
+        return _estimate(rows, places, estimated)
+    return _reply(rows, sketch, places, estimated, perf_counter() - start)
 
 
 def _fit(sketch: Any, block: Any, rows: Rows) -> None:
@@ -149,14 +149,14 @@ def _fit(sketch: Any, block: Any, rows: Rows) -> None:
         sketch.feature_names_in_ = np.array(rows.names, dtype=object)
 
 
-def _estimate(rows: Rows, places: _Places, announced: float | None) -> Reply:
-    told = {**_what(rows, places), "dry_run": True, "bytes": announced}
+def _estimate(rows: Rows, places: _Places, estimated: float | None) -> Reply:
+    told = {**_what(rows, places), "dry_run": True, "bytes": estimated}
     lines = [f"Would read: {rows.path}", f"Would write: {_written(places)}"]
-    if announced is None or rows.shape is None:
+    if estimated is None or rows.shape is None:
         why = "a graph does not tell" if rows.shape is None else "a sparse table does not tell"
         return Reply(told, "\n".join([*lines, f"Memory: {why} before it is read."]))
     lines[0] += f" ({rows.shape[0]} rows, {rows.shape[1]} columns)"
-    lines.append(f"Memory: about {readable_bytes(announced)}")
+    lines.append(f"Memory: about {readable_bytes(estimated)}")
     return Reply(told, "\n".join(lines))
 
 
@@ -171,7 +171,7 @@ def _written(places: _Places) -> str:
 
 
 def _reply(
-    rows: Rows, sketch: Any, places: _Places, announced: float | None, seconds: float
+    rows: Rows, sketch: Any, places: _Places, estimated: float | None, seconds: float
 ) -> Reply:
     n_rows, n_components = sketch.embedding_.shape
     peak = peak_memory()
@@ -186,7 +186,7 @@ def _reply(
         "seed": sketch.seed_,
         "pieces": sketch.n_connected_components_,
         "seconds": seconds,
-        "announced_bytes": announced,
+        "estimated_bytes": estimated,
         "peak_bytes": peak,
     }
     return Reply(

@@ -1,4 +1,4 @@
-"""How much memory ``embed`` will take, announced before it starts, and kept to."""
+"""Memory of ``embed``: estimated before it starts, and limited."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from heatsketch.cli._options import readable_bytes
 from heatsketch.cli._rows import Rows
 from heatsketch.exceptions import MemoryBudgetError
 
-__all__ = ["announced_engine", "program_bytes"]
+__all__ = ["engine_within_limit", "program_bytes"]
 
 # What is loaded after the forecast, besides the libraries of a fit: the writer of an output.
 LATER = 48 * 2**20
@@ -18,7 +18,9 @@ USUAL = 240 * 2**20  # of the program, where the system does not tell
 CARRIED = 64  # bytes of an id or a label
 
 
-def announced_engine(rows: Rows, sketch: Any, memory_limit: int | None) -> tuple[float | None, Any]:
+def engine_within_limit(
+    rows: Rows, sketch: Any, memory_limit: int | None
+) -> tuple[float | None, Any]:
     """Return how much memory the command takes, and the engine that keeps to it.
 
     The memory is None where it is not known before the rows are read.

@@ -41,7 +41,7 @@ SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
 
 
 def whole_number(text: str) -> int:
-    """Return a whole number, also one like 1e7.
+    """Return an integer, also one like 1e7.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def whole_number(text: str) -> int:
             raise ValueError
     except (ValueError, OverflowError) as error:
         raise typer.BadParameter(
-            f"{text!r} is no whole number of at least 1; use one like 64 or 1e6."
+            f"{text!r} is no integer of at least 1; use one like 64 or 1e6."
         ) from error
     return int(number)
 
@@ -197,9 +197,7 @@ Bandwidth = Annotated[
 Neighbors = Annotated[
     Any,
     typer.Option(
-        parser=words_or(
-            "all", number=int, fits=lambda n: n >= 2, kind="a whole number of at least 2"
-        ),
+        parser=words_or("all", number=int, fits=lambda n: n >= 2, kind="an integer of at least 2"),
         metavar="N|all",
         help="Nearest neighbours, or all pairs.",
     ),

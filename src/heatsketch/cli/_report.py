@@ -14,7 +14,7 @@ from heatsketch.cli._exit_codes import CommandError, ExitCode
 from heatsketch.cli._models import load_sketch, row_ids
 from heatsketch.cli._options import Confidence, Header, IdColumn, Key, Overwrite, whole_number
 from heatsketch.exceptions import FileFormatError
-from heatsketch.io import Block, Table, open_table, refuse_same_file
+from heatsketch.io import Block, Table, check_different_files, open_table
 
 __all__ = ["report"]
 
@@ -58,7 +58,7 @@ def report(
     """
     if data is None and (color or ids or key or header is not None):
         raise typer.BadParameter("--color, --ids, --key and --header are about --data; give both.")
-    refuse_same_file([model, *([data] if data else [])], output)
+    check_different_files([model, *([data] if data else [])], output)
     if output.suffix.lower() not in PAGES:
         message = f"{output}: its extension is not that of a page; use one of {', '.join(PAGES)}."
         raise CommandError(message, ExitCode.OUTPUT)

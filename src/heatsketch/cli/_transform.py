@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from heatsketch._core.progress import listening, steps
+from heatsketch._core.progress import reporting_to, steps
 from heatsketch.cli._console import Reply
 from heatsketch.cli._exit_codes import CommandError, ExitCode, exit_code
 from heatsketch.cli._models import load_embedding
@@ -29,7 +29,7 @@ from heatsketch.cli._rows import (
     open_wanted,
 )
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.io import refuse_same_file
+from heatsketch.io import check_different_files
 
 __all__ = ["transform"]
 
@@ -53,7 +53,7 @@ def transform(
     Columns are found by the names that the model knows, in whatever order they come. The table
     is never in memory as a whole.
     """
-    refuse_same_file([model, input], output)
+    check_different_files([model, input], output)
     fitted = load_embedding(model)
     known = getattr(fitted, "feature_names_in_", None)
     if columns is None and known is not None:
@@ -98,7 +98,7 @@ def _write_blocks(fitted: Any, path: Path, wanted: Wanted, write: Any) -> int:
         check_block(table, block, start)
         try:
             # The steps of a block would hide those of all rows.
-            with listening(lambda name, n_steps: lambda: None):
+            with reporting_to(lambda name, n_steps: lambda: None):
                 Y = fitted.transform(block.X)
         except HeatSketchError as error:
             raise CommandError(

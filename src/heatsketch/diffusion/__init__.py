@@ -1,6 +1,6 @@
 """The mathematics of the paper, one subject a module: affinity, normalization, operator, sketch."""
 
-from heatsketch.diffusion._adapted_matrix import adapted_block
+from heatsketch.diffusion._adapted_matrix import adapted_matrix
 from heatsketch.diffusion._affinity import gaussian_affinity, local_scales, with_self_loops
 from heatsketch.diffusion._all_times import sketch_all_times
 from heatsketch.diffusion._bandwidth import EpsilonEstimate, estimate_epsilon
@@ -27,7 +27,7 @@ from heatsketch.diffusion._normalization import (
     symmetric_scaling,
 )
 from heatsketch.diffusion._operator import HeatOperator, heat_operator
-from heatsketch.diffusion._random_matrix import gaussian_block, rademacher_block
+from heatsketch.diffusion._random_matrix import gaussian_matrix, rademacher_matrix
 from heatsketch.diffusion._sketch import sketch, sketch_heat, sketch_path
 from heatsketch.diffusion._spectral import (
     DiffusionCoordinates,
@@ -46,7 +46,7 @@ __all__ = [
     "HeatOperator",
     "HeatTrace",
     "Scaling",
-    "adapted_block",
+    "adapted_matrix",
     "bilipschitz_constant",
     "bistochastic_scaling",
     "certified_distortion",
@@ -59,12 +59,12 @@ __all__ = [
     "estimate_epsilon",
     "exact_diffusion_distances",
     "gaussian_affinity",
-    "gaussian_block",
+    "gaussian_matrix",
     "heat_operator",
     "heat_trace",
     "least_distortion_map",
     "local_scales",
-    "rademacher_block",
+    "rademacher_matrix",
     "ritz_pairs",
     "sketch",
     "sketch_all_times",

@@ -17,7 +17,7 @@ import numpy as np
 
 from heatsketch.exceptions import HeatSketchError
 
-__all__ = ["adapted_block"]
+__all__ = ["adapted_matrix"]
 
 # Share of the squares of a sketch in its last quarter of directions below which few random columns
 # are enough for what is left. None at all would be too few: two points next to each other may
@@ -25,7 +25,7 @@ __all__ = ["adapted_block"]
 NEGLIGIBLE = 0.01
 
 
-def adapted_block(Y: Any, G: Any) -> np.ndarray:
+def adapted_matrix(Y: Any, G: Any) -> np.ndarray:
     r"""Block for a second sketch, as wide as the first: :math:`B = (Q, (I - Q Q^T) G / \sqrt m)`.
 
     If the sketch is so wide that the last quarter of its directions hold next to nothing, seven
@@ -47,14 +47,14 @@ def adapted_block(Y: Any, G: Any) -> np.ndarray:
     --------
     >>> import numpy as np
     >>> from heatsketch.diffusion import diffusion_distances, exact_diffusion_distances
-    >>> from heatsketch.diffusion import gaussian_affinity, gaussian_block, heat_operator, sketch
+    >>> from heatsketch.diffusion import gaussian_affinity, gaussian_matrix, heat_operator, sketch
     >>> from heatsketch.diffusion import symmetric_scaling
     >>> from heatsketch.graph import neighbor_graph
-    >>> from heatsketch.diffusion._adapted_matrix import adapted_block
+    >>> from heatsketch.diffusion._adapted_matrix import adapted_matrix
     >>> K = gaussian_affinity(neighbor_graph(np.arange(50.0)[:, np.newaxis]), epsilon=9.0)
     >>> A = heat_operator(K, symmetric_scaling(K))
-    >>> first = sketch(A, gaussian_block(50, 20, seed=0), power=8)
-    >>> second = sketch(A, adapted_block(first, gaussian_block(50, 20, seed=1)), power=8)
+    >>> first = sketch(A, gaussian_matrix(50, 20, seed=0), power=8)
+    >>> second = sketch(A, adapted_matrix(first, gaussian_matrix(50, 20, seed=1)), power=8)
     >>> pairs = [[0, 1], [0, 49]]
     >>> exact = exact_diffusion_distances(A, pairs, power=8)
     >>> bool(np.abs(diffusion_distances(second, pairs).distance / exact - 1).max() < 0.01)

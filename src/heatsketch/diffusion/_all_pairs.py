@@ -34,7 +34,7 @@ class AllPairs:
     bandwidth : float
         The bandwidth of squared distances, in units of the scales.
     in_tiles : bool
-        Whether ``K`` is made anew at every product instead.
+        Whether ``K`` is recomputed at every product instead.
     left, right : arrays of shape (n_points,)
         The weights.
 

@@ -103,7 +103,7 @@ def sketch_all_times(
     ----------
     A : HeatOperator
     G : array of shape (n, k)
-        A random matrix; see :func:`gaussian_block` and :func:`rademacher_block`.
+        A random matrix; see :func:`gaussian_matrix` and :func:`rademacher_matrix`.
     first_power : int, default=1
         Power :math:`p_0` at which the sum starts.
     labels : array of int of shape (n,), optional

@@ -19,16 +19,16 @@ from scipy import sparse
 
 from heatsketch._core.checks import (
     check_finite,
+    check_nonnegative,
+    check_not_filled,
     check_rows,
     float_dtype,
     plain_floats,
-    refuse_filled,
-    refuse_negative,
 )
 from heatsketch._core.parallel import in_threads
 from heatsketch._core.partitioned import is_lazy
 from heatsketch.exceptions import DegenerateKernelError, MissingValueError
-from heatsketch.graph._metrics import refuse_zero_rows, squared_distances_to
+from heatsketch.graph._metrics import check_nonzero_rows, squared_distances_to
 
 __all__ = ["EpsilonEstimate", "estimate_epsilon", "sampled_squares"]
 
@@ -117,16 +117,16 @@ def estimate_epsilon(X: Any, *, metric: Any = None) -> EpsilonEstimate:
     """
     X = _checked(X, metric)
     if metric == "cosine":
-        refuse_zero_rows(X)
+        check_nonzero_rows(X)
     if metric is not None:
-        lots = np.random.default_rng(0).random(X.shape[0])
-        X = sampled_squares(X, metric=metric, lots=lots)
+        keys = np.random.default_rng(0).random(X.shape[0])
+        X = sampled_squares(X, metric=metric, keys=keys)
     X = X[:: max(1, -(-X.shape[0] // MOST_ROWS))]
     if sparse.issparse(X):
         squares, row_starts = X.data, X.indptr
     else:
         squares, row_starts = X.ravel(), np.arange(X.shape[0] + 1) * X.shape[1]
-    _refuse_missing(squares)
+    _check_present(squares)
     if not (squares > 0).any():
         raise DegenerateKernelError(
             f"epsilon cannot be estimated: X of shape {X.shape} holds no distance above zero, "
@@ -135,11 +135,11 @@ def estimate_epsilon(X: Any, *, metric: Any = None) -> EpsilonEstimate:
     return _read_curve(squares, row_starts)
 
 
-def sampled_squares(X: Any, *, metric: Any, lots: np.ndarray) -> Any:
+def sampled_squares(X: Any, *, metric: Any, keys: np.ndarray) -> Any:
     """Squared distances of some points to all points, or to many, for :func:`estimate_epsilon`.
 
-    The smallest lots are drawn, so that the order of the points does not matter. Whoever is drawn
-    is among those to whom distances are taken.
+    The points with the smallest keys are sampled, so that their order does not matter. Each is
+    among those to which distances are taken.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def sampled_squares(X: Any, *, metric: Any, lots: np.ndarray) -> Any:
         Points; with ``metric="precomputed"`` their distances, dense or sparse.
     metric : str or callable
         A name from ``METRICS``, ``"precomputed"``, or a function of two points.
-    lots : array of shape (n_points,)
+    keys : array of shape (n_points,)
         A random number for each point.
 
     Returns
@@ -160,17 +160,17 @@ def sampled_squares(X: Any, *, metric: Any, lots: np.ndarray) -> Any:
     --------
     >>> import numpy as np
     >>> from heatsketch.diffusion._bandwidth import sampled_squares
-    >>> sampled_squares(np.array([[0.0], [2.0]]), metric="euclidean", lots=np.array([0.7, 0.1]))
+    >>> sampled_squares(np.array([[0.0], [2.0]]), metric="euclidean", keys=np.array([0.7, 0.1]))
     array([[0., 4.],
            [4., 0.]])
     """
     X = X if is_lazy(X) else _rows(X)
     X = X.astype(float_dtype(X.dtype), copy=False)
     n_columns = min(X.shape[0], EPSILON_POINTS)
-    drawn = _rows(X[_smallest(lots, min(EPSILON_ROWS, EPSILON_ENTRIES // n_columns))])
+    drawn = _rows(X[_smallest(keys, min(EPSILON_ROWS, EPSILON_ENTRIES // n_columns))])
     if metric == "precomputed":
         return drawn.power(2) if sparse.issparse(drawn) else np.square(drawn)
-    points = _rows(X if n_columns == X.shape[0] else X[_smallest(lots, n_columns)])
+    points = _rows(X if n_columns == X.shape[0] else X[_smallest(keys, n_columns)])
     squares = squared_distances_to(points, metric)
     d2 = np.empty((drawn.shape[0], n_columns), X.dtype)
     step = max(1, CHUNK_ENTRIES // n_columns)
@@ -184,11 +184,11 @@ def sampled_squares(X: Any, *, metric: Any, lots: np.ndarray) -> Any:
     return d2
 
 
-def _smallest(lots: np.ndarray, n_drawn: int) -> np.ndarray:
-    """Return the places of the smallest lots, in order."""
-    if n_drawn >= len(lots):
-        return np.arange(len(lots))
-    return np.sort(np.argpartition(lots, n_drawn)[:n_drawn])
+def _smallest(keys: np.ndarray, n_drawn: int) -> np.ndarray:
+    """Return the places of the smallest keys, in order."""
+    if n_drawn >= len(keys):
+        return np.arange(len(keys))
+    return np.sort(np.argpartition(keys, n_drawn)[:n_drawn])
 
 
 # --- the curve ----------------------------------------------------------------------------
@@ -292,11 +292,11 @@ def _checked(X: Any, metric: Any) -> Any:
     """Return plain floats; what is missing among squared distances is counted later."""
     is_given = metric is None or metric == "precomputed"
     if is_given:
-        refuse_filled(X, "X")
+        check_not_filled(X, "X")
     X = _rows(plain_floats(X))
     check_rows(X)
     if is_given:
-        refuse_negative(X, f"metric={metric!r}", "distances are at least 0")
+        check_nonnegative(X, f"metric={metric!r}", "distances are at least 0")
     if metric is not None:
         check_finite(X)
     return X
@@ -307,7 +307,7 @@ def _rows(X: Any) -> Any:
     return sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
 
 
-def _refuse_missing(squares: np.ndarray) -> None:
+def _check_present(squares: np.ndarray) -> None:
     missing = ~np.isfinite(squares)
     if missing.any():
         raise MissingValueError(

@@ -79,8 +79,8 @@ class DistanceEstimate(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch.diffusion import diffusion_distances, gaussian_block
-    >>> distance, low, high = diffusion_distances(gaussian_block(5, 64, seed=0), [[0, 1]])
+    >>> from heatsketch.diffusion import diffusion_distances, gaussian_matrix
+    >>> distance, low, high = diffusion_distances(gaussian_matrix(5, 64, seed=0), [[0, 1]])
     >>> bool(low[0] < distance[0] < high[0])
     True
     """

@@ -100,12 +100,12 @@ def diffusion_distances(
     --------
     >>> import numpy as np
     >>> from heatsketch.diffusion import diffusion_distances, exact_diffusion_distances
-    >>> from heatsketch.diffusion import gaussian_affinity, gaussian_block, heat_operator, sketch
+    >>> from heatsketch.diffusion import gaussian_affinity, gaussian_matrix, heat_operator, sketch
     >>> from heatsketch.diffusion import symmetric_scaling
     >>> from heatsketch.graph import neighbor_graph
     >>> K = gaussian_affinity(neighbor_graph(np.arange(50.0)[:, np.newaxis]), epsilon=9.0)
     >>> A = heat_operator(K, symmetric_scaling(K))
-    >>> Y = sketch(A, gaussian_block(50, 100, seed=0), power=4)
+    >>> Y = sketch(A, gaussian_matrix(50, 100, seed=0), power=4)
     >>> distance, low, high = diffusion_distances(Y, [[0, 1], [0, 49]])
     >>> exact = exact_diffusion_distances(A, [[0, 1], [0, 49]], power=4)
     >>> bool(((low < exact) & (exact < high)).all())
@@ -278,7 +278,7 @@ def exact_diffusion_distances(
         )
     if not (0 <= power < np.inf and power == int(power)):
         raise HeatSketchError(
-            f"power={power} is negative or not whole; use a whole number of at least 0."
+            f"power={power} is negative or not whole; use an integer of at least 0."
         )
     if pairs is None:
         rows = _rows(A, np.arange(A.shape[0]), power, stationary)

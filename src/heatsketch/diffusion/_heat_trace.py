@@ -52,11 +52,11 @@ class HeatTrace(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch.diffusion import gaussian_block, heat_operator, heat_trace
+    >>> from heatsketch.diffusion import gaussian_matrix, heat_operator, heat_trace
     >>> from heatsketch.diffusion import symmetric_scaling
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> A = heat_operator(K, symmetric_scaling(K))
-    >>> _, trace, error, directions = heat_trace(A, gaussian_block(2, 5000, seed=0), largest=2)
+    >>> _, trace, error, directions = heat_trace(A, gaussian_matrix(2, 5000, seed=0), largest=2)
     >>> (abs(trace - [3.0**-2, 3.0**-4]) < 4 * error).all(), directions.round()
     (np.True_, array([1., 1.]))
     """
@@ -74,7 +74,7 @@ def heat_trace(A: Any, G: Any, *, largest: int) -> HeatTrace:
     ----------
     A : HeatOperator
     G : array of shape (n, k)
-        A random block; see :func:`gaussian_block` and :func:`rademacher_block`.
+        A random block; see :func:`gaussian_matrix` and :func:`rademacher_matrix`.
     largest : int
         The largest power.
 
@@ -86,11 +86,11 @@ def heat_trace(A: Any, G: Any, *, largest: int) -> HeatTrace:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch.diffusion import gaussian_block, heat_operator, heat_trace
+    >>> from heatsketch.diffusion import gaussian_matrix, heat_operator, heat_trace
     >>> from heatsketch.diffusion import symmetric_scaling
     >>> K = np.exp(-np.subtract.outer(np.arange(50), np.arange(50)) ** 2 / 9.0)
     >>> A = heat_operator(K, symmetric_scaling(K))
-    >>> trace = heat_trace(A, gaussian_block(50, 64, seed=0), largest=4).trace
+    >>> trace = heat_trace(A, gaussian_matrix(50, 64, seed=0), largest=4).trace
     >>> (np.diff(trace) < 0).all()
     np.True_
     """
@@ -133,11 +133,11 @@ def diffuse_until(
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch.diffusion import gaussian_block, heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion import gaussian_matrix, heat_operator, symmetric_scaling
     >>> from heatsketch.diffusion._heat_trace import diffuse_until
     >>> K = np.exp(-np.subtract.outer(np.arange(50), np.arange(50)) ** 2 / 9.0)
     >>> A = heat_operator(K, symmetric_scaling(K))
-    >>> G = gaussian_block(50, 16, seed=0)
+    >>> G = gaussian_matrix(50, 16, seed=0)
     >>> block, curve = diffuse_until(A, G, lambda directions: directions[-1] <= 8, largest=64)
     >>> block.shape, bool(curve.directions[-1] <= 8 < curve.directions[-2])
     ((50, 16), True)
@@ -182,9 +182,9 @@ def trace_of_block(block: Any) -> tuple[float, float, float]:
 
     Examples
     --------
-    >>> from heatsketch.diffusion import gaussian_block
+    >>> from heatsketch.diffusion import gaussian_matrix
     >>> from heatsketch.diffusion._heat_trace import trace_of_block
-    >>> trace, error, directions = trace_of_block(gaussian_block(50, 64, seed=0))
+    >>> trace, error, directions = trace_of_block(gaussian_matrix(50, 64, seed=0))
     >>> bool(abs(trace - 50) < 4 * error), bool(40 < directions < 60)
     (True, True)
     """

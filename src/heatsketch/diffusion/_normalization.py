@@ -5,8 +5,8 @@ All normalizations have one shape, ``A = diag(s) K diag(s)``, and one iteration,
 .. math:: d_{i+1} = K (1 / d_i), \quad d_0 = 1, \quad s = 1 / \sqrt{d_i \, d_{i+1}}.
 
 Stop at :math:`i = 0` and ``A`` is the random walk on a graph, in its symmetric form; stop at
-:math:`i = 1` and ``A`` is the symmetric normalization (Algorithm 1); go on until
-:math:`d_i` no longer changes and it is the bistochastic one (Algorithm 2). Wherever one stops,
+:math:`i = 1` and ``A`` is the symmetric normalization; go on until
+:math:`d_i` no longer changes and it is the bistochastic one. Wherever one stops,
 :math:`\sqrt{d_{i+1} / d_i}` is an eigenvector of ``A`` with eigenvalue one: the stationary
 direction. This module finds the iterates; it never forms ``A``, and asks nothing of ``K`` but
 ``K @ vector``.
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from heatsketch._core.checks import check_places, refuse_kind
+from heatsketch._core.checks import check_dtype, check_places
 from heatsketch._core.partitioned import computed, from_each_block, ones_for
 from heatsketch._core.row_chunks import multiply_vector
 from heatsketch.exceptions import HeatSketchError, ScalingError, ScalingFailure
@@ -244,17 +244,17 @@ def row_sums(K: Any) -> Any:
 
 def _checked_sums(K: Any, sums: Any) -> Any:
     """Return :math:`K 1`, computed unless it is known, after a check of it."""
-    _refuse_strange(K)
+    _check_matrix(K)
     if sums is None:
         sums = row_sums(K)
     _check_sums(sums, sums, n_iter=1)
     return sums
 
 
-def _refuse_strange(K: Any) -> None:
+def _check_matrix(K: Any) -> None:
     """Refuse what is no matrix of real numbers; any that answers ``K @ vector`` will do."""
     if isinstance(K, np.ndarray) or sparse.issparse(K):
-        refuse_kind(K.dtype, "K")
+        check_dtype(K.dtype, "K")
     check_places(K, "K")
     shape = getattr(K, "shape", None)
     if shape is None or len(shape) != 2 or 0 in shape:

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 __all__ = [
     "STREAM_VERSION",
     "Kind",
-    "gaussian_block",
+    "gaussian_matrix",
     "gaussians_apart",
-    "rademacher_block",
+    "rademacher_matrix",
     "random_words",
 ]
 
@@ -60,7 +60,7 @@ class Kind(IntEnum):
     TRIAL = 4  # sketches that tell how many lists of neighbours to search
 
 
-def gaussian_block(
+def gaussian_matrix(
     rows: int | ArrayLike,
     n_columns: int,
     *,
@@ -69,6 +69,8 @@ def gaussian_block(
     dtype: DTypeLike = np.float64,
 ) -> NDArray:
     r"""Independent standard Gaussians, :math:`G_{rc} \sim N(0, 1)`, addressed by row id and column.
+
+    With this matrix, :func:`sketch` is Algorithm 4 of the paper.
 
     Parameters
     ----------
@@ -90,16 +92,16 @@ def gaussian_block(
     --------
     The entries do not depend on how much is asked for:
 
-    >>> from heatsketch.diffusion import gaussian_block
-    >>> wide = gaussian_block(1000, 64, seed=0)
-    >>> narrow = gaussian_block([7, 500], 3, seed=0, first_column=10)
+    >>> from heatsketch.diffusion import gaussian_matrix
+    >>> wide = gaussian_matrix(1000, 64, seed=0)
+    >>> narrow = gaussian_matrix([7, 500], 3, seed=0, first_column=10)
     >>> bool((narrow == wide[[7, 500], 10:13]).all())
     True
     """
     return _block(Kind.GAUSSIAN, rows, n_columns, first_column=first_column, seed=seed, dtype=dtype)
 
 
-def rademacher_block(
+def rademacher_matrix(
     rows: int | ArrayLike,
     n_columns: int,
     *,
@@ -107,7 +109,9 @@ def rademacher_block(
     first_column: int = 0,
     dtype: DTypeLike = np.float64,
 ) -> NDArray:
-    r"""Independent random signs, :math:`P(G_{rc} = \pm 1) = 1/2`, addressed by row id and column.
+    r"""Rademacher numbers, :math:`P(G_{rc} = \pm 1) = 1/2`, addressed by row id and column.
+
+    With this matrix, :func:`sketch` is Algorithm 5 of the paper.
 
     Parameters
     ----------
@@ -127,8 +131,8 @@ def rademacher_block(
 
     Examples
     --------
-    >>> from heatsketch.diffusion import rademacher_block
-    >>> rademacher_block(2, 6, seed=0).astype(int)
+    >>> from heatsketch.diffusion import rademacher_matrix
+    >>> rademacher_matrix(2, 6, seed=0).astype(int)
     array([[-1, -1,  1, -1,  1,  1],
            [ 1, -1,  1, -1,  1, -1]])
     """
@@ -144,9 +148,9 @@ def gaussians_apart(
 
     Examples
     --------
-    >>> from heatsketch.diffusion import gaussian_block
+    >>> from heatsketch.diffusion import gaussian_matrix
     >>> from heatsketch.diffusion._random_matrix import Kind, gaussians_apart
-    >>> bool((gaussians_apart(Kind.SAMPLE, 9, 1) == gaussian_block(9, 1, seed=0)).any())
+    >>> bool((gaussians_apart(Kind.SAMPLE, 9, 1) == gaussian_matrix(9, 1, seed=0)).any())
     False
     """
     return _block(kind, rows, n_columns, first_column=0, seed=0, dtype=dtype)

@@ -2,7 +2,7 @@ r"""Sketch the heat kernel: powers of ``A`` applied to a random block.
 
 .. math:: Y = \frac{1}{\sqrt{k}} A^p G
 
-(Algorithms 4 and 5). The rows of ``Y`` are the embedding: for independent columns of mean zero
+The rows of ``Y`` are the embedding: for independent columns of mean zero
 and variance one,
 
 .. math:: E |y_i - y_j|^2 = |(A^p)_i - (A^p)_j|^2 = d_p(i, j)^2,
@@ -158,7 +158,7 @@ def sketch(A: Any, G: Any, *, power: float) -> Any:
     ----------
     A : HeatOperator
     G : array of shape (n, k)
-        A random block; see :func:`gaussian_block` and :func:`rademacher_block`.
+        A random block; see :func:`gaussian_matrix` and :func:`rademacher_matrix`.
     power : int or float
         Diffusion time ``p``, at least 1; whole, unless the spectrum of ``A`` is nonnegative,
         as that of a Gaussian kernel of all pairs is.
@@ -175,15 +175,15 @@ def sketch(A: Any, G: Any, *, power: float) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch.diffusion import bistochastic_scaling, gaussian_affinity, gaussian_block
+    >>> from heatsketch.diffusion import bistochastic_scaling, gaussian_affinity, gaussian_matrix
     >>> from heatsketch.diffusion import heat_operator, sketch
     >>> from heatsketch.graph import neighbor_graph
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
     >>> K = gaussian_affinity(neighbor_graph(X), epsilon=2.0)
     >>> A = heat_operator(K, bistochastic_scaling(K))
-    >>> sketch(A, gaussian_block(200, 16, seed=0), power=8).shape
+    >>> sketch(A, gaussian_matrix(200, 16, seed=0), power=8).shape
     (200, 16)
-    >>> sketch(A, gaussian_block(200, 16, seed=0), power=2.5).shape
+    >>> sketch(A, gaussian_matrix(200, 16, seed=0), power=2.5).shape
     (200, 16)
     """
     Y = diffuse(A, G, power=power)
@@ -213,11 +213,11 @@ def sketch_path(A: Any, G: Any, *, powers: Iterable[int]) -> list[Any]:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch.diffusion import gaussian_block, heat_operator, sketch_path
+    >>> from heatsketch.diffusion import gaussian_matrix, heat_operator, sketch_path
     >>> from heatsketch.diffusion import symmetric_scaling
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> A = heat_operator(K, symmetric_scaling(K))
-    >>> [Y.shape for Y in sketch_path(A, gaussian_block(2, 5, seed=0), powers=[8, 1, 64])]
+    >>> [Y.shape for Y in sketch_path(A, gaussian_matrix(2, 5, seed=0), powers=[8, 1, 64])]
     [(2, 5), (2, 5), (2, 5)]
     """
     blocks = diffuse_path(A, G, powers=powers)
@@ -234,7 +234,7 @@ def sketch_heat(A: Any, G: Any, *, time: float) -> Any:
     ----------
     A : HeatOperator
     G : array of shape (n, k)
-        A random block; see :func:`gaussian_block` and :func:`rademacher_block`.
+        A random block; see :func:`gaussian_matrix` and :func:`rademacher_matrix`.
     time : float
         Diffusion time ``t``, not negative.
 

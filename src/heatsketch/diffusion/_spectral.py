@@ -2,7 +2,7 @@ r"""Leading eigenpairs of the heat operator, and the diffusion map made of them.
 
 .. math:: y_j = (\lambda_1^t (v_1)_j, \ldots, \lambda_k^t (v_k)_j)
 
-(Algorithm 3), with :math:`A v_l = \lambda_l v_l` and the stationary :math:`v_0` left out.
+with :math:`A v_l = \lambda_l v_l` and the stationary :math:`v_0` left out.
 
 A sketch is where a search for them starts: its columns hold mostly the leading eigenvectors, and
 a few rounds of Chebyshev polynomials, which are large above the least eigenvalue of the block
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch._core.partitioned import as_block, refuse_lazy
+from heatsketch._core.partitioned import as_block, check_not_lazy
 from heatsketch._core.progress import steps
 from heatsketch.diffusion._chebyshev import Interval, lower_end
 from heatsketch.exceptions import HeatSketchError, SpectrumError
@@ -223,15 +223,15 @@ def ritz_pairs(A: Any, block: Any, n_pairs: int, *, tolerance: float = 1e-6) -> 
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch.diffusion import gaussian_block, heat_operator, ritz_pairs, sketch
+    >>> from heatsketch.diffusion import gaussian_matrix, heat_operator, ritz_pairs, sketch
     >>> from heatsketch.diffusion import symmetric_scaling
     >>> K = np.exp(-np.subtract.outer(np.arange(90), np.arange(90)) ** 2 / 9.0)
     >>> A = heat_operator(K, symmetric_scaling(K))
-    >>> Y = sketch(A, gaussian_block(90, 16, seed=0), power=8)
+    >>> Y = sketch(A, gaussian_matrix(90, 16, seed=0), power=8)
     >>> (ritz_pairs(A, Y, 4).residuals < 1e-6).all()
     np.True_
     """
-    refuse_lazy("eigenvectors", block)
+    check_not_lazy("eigenvectors", block)
     block = as_block(A, block).astype(A.dtype, copy=False)
     if not 1 <= n_pairs <= min(block.shape[1], A.shape[0] - 1):
         raise HeatSketchError(

@@ -1,4 +1,4 @@
-"""The whole of an engine: one verb that all have, and some that those far away have."""
+"""The interface of an engine: one method that all have, and some for remote arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Engine(ABC):
     r"""Whoever finds the distances :math:`d^2_{ij}` between neighbours and holds them.
 
     What :meth:`neighbors` returns must go through :func:`gaussian_affinity` and then answer
-    ``K @ block``; all else is floor one of the house, the same for every engine.
+    ``K @ block``; all else is the same for every engine.
     :func:`heatsketch.testing.check_engine` tells whether an engine keeps the laws.
 
     Examples

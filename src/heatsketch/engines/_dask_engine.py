@@ -78,7 +78,7 @@ class DaskEngine(Engine):
             if (name, value) != ("rows_per_block", "auto") and not (
                 isinstance(value, int) and value >= 1
             ):
-                raise HeatSketchError(f"{name}={value!r} must be a whole number of at least 1.")
+                raise HeatSketchError(f"{name}={value!r} must be an integer of at least 1.")
 
     def __repr__(self) -> str:
         """Show what was chosen, as scikit-learn does."""

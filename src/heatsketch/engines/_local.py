@@ -29,7 +29,7 @@ __all__ = ["LocalEngine"]
 # in coordinates.
 EXACT_COMPARISONS = 5e10
 SELECTION = 20
-# All pairs of more points, made anew at every product, would take hours.
+# All pairs of more points, recomputed at every product, would take hours.
 MOST_POINTS_IN_PAIRS = 200_000
 
 
@@ -43,7 +43,7 @@ class LocalEngine(Engine):
     as it takes for diffusion distances to move by no more than ``graph_tolerance``. Where points
     have many copies, the graph is one of distinct points (:mod:`heatsketch.diffusion._duplicates`).
 
-    All pairs (``n_neighbors=None``) are kept in memory if they fit, and otherwise made anew at
+    All pairs (``n_neighbors=None``) are kept in memory if they fit, and otherwise recomputed at
     every product.
 
     Parameters
@@ -87,7 +87,7 @@ class LocalEngine(Engine):
         if n_neighbors is None and metric != "precomputed" and self._is_large(X, n_columns):
             return Neighbors(X, np.arange(X.shape[0]), metric), DistanceTiles(X, metric)
         if n_neighbors is not None:
-            self._refuse_beyond(
+            self._check_budget(
                 neighbors_bytes(X.shape[0], X.shape[1], n_columns, n_neighbors, X.dtype),
                 f"n_neighbors={n_neighbors} and n_components={n_columns}",
                 "use fewer of either, or raise memory_limit",
@@ -111,12 +111,12 @@ class LocalEngine(Engine):
         if needed <= self._memory():
             return False
         what, remedy = "n_neighbors=None", "use n_neighbors=15 or so"
-        if X.shape[0] > MOST_POINTS_IN_PAIRS:  # or hours, if made anew at every product
-            self._refuse_beyond(needed, what, remedy)
-        self._refuse_beyond(tiles_bytes(*size), what, remedy)
+        if X.shape[0] > MOST_POINTS_IN_PAIRS:  # or hours, if recomputed at every product
+            self._check_budget(needed, what, remedy)
+        self._check_budget(tiles_bytes(*size), what, remedy)
         return True
 
-    def _refuse_beyond(self, needed: float, what: str, remedy: str) -> None:
+    def _check_budget(self, needed: float, what: str, remedy: str) -> None:
         if needed > self._memory():
             raise MemoryBudgetError(
                 f"{what} would take about {needed / 2**30:.1f} GiB of the "

@@ -81,7 +81,7 @@ def _distances(lists: NeighborLists, n_neighbors: int) -> np.ndarray:
     Y = np.empty((n_points, N_COMPONENTS), A.dtype)
     drawn = gaussians_apart(Kind.TRIAL, n_points, N_COMPONENTS + 2, dtype=A.dtype)
     Y[lists.order] = sketch(A, drawn[lists.order, 2:], power=POWER)
-    lots = np.argsort(drawn[:, :2], axis=0)
-    pairs = lots[np.arange(N_PAIRS) % n_points]
+    orders = np.argsort(drawn[:, :2], axis=0)
+    pairs = orders[np.arange(N_PAIRS) % n_points]
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     return np.linalg.norm(Y[pairs[:, 0]] - Y[pairs[:, 1]], axis=1)

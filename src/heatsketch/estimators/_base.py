@@ -424,8 +424,8 @@ class HeatEmbedding(
             # A graph cut to near neighbours has lost the far ones, without which the kernel sum
             # levels off too early. The points are drawn by their ids: their order does not matter.
             ids = X.shape[0] if rows is None else rows
-            lots = gaussians_apart(Kind.SAMPLE, ids, 1)[:, 0]
-            squares = sampled_squares(X, metric=self.metric, lots=lots)
+            keys = gaussians_apart(Kind.SAMPLE, ids, 1)[:, 0]
+            squares = sampled_squares(X, metric=self.metric, keys=keys)
             self.epsilon_estimate_ = estimate_epsilon(squares)
             self.epsilon_ = self.epsilon_estimate_.epsilon
         else:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
-from heatsketch._core.progress import is_heard, listening, on_terminal
+from heatsketch._core.progress import has_callback, on_terminal, reporting_to
 
 __all__ = ["CallbackSupportMixin", "fit_progress"]
 
@@ -33,12 +33,12 @@ def fit_progress(estimator: Any) -> Iterator[None]:
     """
     if not getattr(estimator, "_skl_callbacks", None):
         verbose = getattr(estimator, "verbose", None)  # which an old pickle lacks
-        with nullcontext() if is_heard() else listening(on_terminal(verbose=verbose)):
+        with nullcontext() if has_callback() else reporting_to(on_terminal(verbose=verbose)):
             yield
         return
     root = estimator._init_callback_context(max_subtasks=None)
     root.call_on_fit_task_begin(estimator=estimator)
-    with listening(partial(_stage, estimator, root)):
+    with reporting_to(partial(_stage, estimator, root)):
         yield
     root.call_on_fit_task_end(estimator=estimator)
 

@@ -1,4 +1,4 @@
-"""The door: what comes in is looked at once, here, and is sound everywhere behind.
+"""Input validation. Later code assumes checked arrays.
 
 scikit-learn's own checks turn the strings ``"1"`` and ``"2"`` into numbers, pass pandas'
 missing values on as objects and say "array" where a person said ``X``. These are stricter, and
@@ -23,15 +23,15 @@ from heatsketch._core.checks import (
     MISSING,
     as_array,
     check_distances,
+    check_dtype,
     check_finite,
+    check_nonnegative,
+    check_not_filled,
     check_square,
     check_symmetric,
     check_zero_diagonal,
     float_dtype,
     native_numbers,
-    refuse_filled,
-    refuse_kind,
-    refuse_negative,
     stored,
 )
 from heatsketch._core.partitioned import from_each_block, is_lazy
@@ -88,7 +88,7 @@ MACHINE_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 def check_whole(name: str, value: Any, *, least: int = 1, most: float = math.inf) -> int:
-    """Return a whole number as an ``int``, whatever kind of number it came as.
+    """Return an integer as an ``int``, whatever kind of number it came as.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def check_whole(name: str, value: Any, *, least: int = 1, most: float = math.inf
     if is_number and least <= value <= most and value < math.inf and value == int(value):
         return int(value)
     wanted = f"from {least} to {most}" if most < math.inf else f"of at least {least}"
-    raise HeatSketchError(f"{name}={reprlib.repr(value)} must be a whole number {wanted}.")
+    raise HeatSketchError(f"{name}={reprlib.repr(value)} must be an integer {wanted}.")
 
 
 def is_missing(value: Any) -> bool:
@@ -133,7 +133,7 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
     if is_lazy(X):
         return _check_lazy(estimator, X, reset=reset)
     if getattr(estimator, "metric", None) == "precomputed":
-        refuse_filled(X, "X")
+        check_not_filled(X, "X")
     X = native_numbers(X)
     columns = [name for name in getattr(X, "columns", ()) if isinstance(name, str)]
     # A long double beyond float64 becomes infinity, which is refused below by its place.
@@ -153,7 +153,7 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
     # Some versions of scikit-learn find no names in some frames of polars.
     names = columns if len(columns) == X.shape[1] else None
     check_finite(X, getattr(estimator, "feature_names_in_", names))
-    _refuse_one_point(X, reset=reset)
+    _check_two_points(X, reset=reset)
     if sparse.issparse(X):
         X = sparse.csr_array(X)
         if not X.has_canonical_format:
@@ -172,7 +172,7 @@ def _float_dtype(X: Any) -> np.dtype:
 
 def _check_lazy(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Look at an array block by block, wherever those are."""
-    refuse_kind(X.dtype)
+    check_dtype(X.dtype)
     if X.ndim != 2 or not X.shape[0] >= 1:  # which NaN is not, where the sizes are unknown
         raise HeatSketchError(
             f"X has shape {X.shape}; give one row of numbers for each point, and call "
@@ -180,19 +180,19 @@ def _check_lazy(estimator: Any, X: Any, *, reset: bool) -> Any:
         )
     validate_data(estimator, X, reset=reset, skip_check_array=True)  # which counts columns
     n_before = 0
-    for n_rows, strange in from_each_block(_first_strange, X):
-        if strange is not None:
-            row, column, value = strange
+    for n_rows, invalid in from_each_block(_first_invalid, X):
+        if invalid is not None:
+            row, column, value = invalid
             raise MissingValueError(
                 f"X contains {value} in row {n_before + row}, column {column}; fill it in "
                 "(sklearn.impute), or drop its row."
             )
         n_before += n_rows
-    _refuse_one_point(X, reset=reset)
+    _check_two_points(X, reset=reset)
     return X
 
 
-def _refuse_one_point(X: Any, *, reset: bool) -> None:
+def _check_two_points(X: Any, *, reset: bool) -> None:
     if reset and X.shape[0] < 2:
         raise HeatSketchError(
             f"X has n_samples={X.shape[0]} (shape={X.shape}), and one point has no distance to "
@@ -200,11 +200,11 @@ def _refuse_one_point(X: Any, *, reset: bool) -> None:
         )
 
 
-def _first_strange(block: np.ndarray) -> tuple[int, tuple[int, int, str] | None]:
-    strange = np.argwhere(~np.isfinite(block))
-    if not len(strange):
+def _first_invalid(block: np.ndarray) -> tuple[int, tuple[int, int, str] | None]:
+    invalid = np.argwhere(~np.isfinite(block))
+    if not len(invalid):
         return len(block), None
-    row, column = strange[0].tolist()
+    row, column = invalid[0].tolist()
     value = block[row, column]
     return len(block), (row, column, "NaN" if np.isnan(value) else f"infinity (inf): {value}")
 
@@ -248,7 +248,7 @@ def check_idle_parameters(estimator: Any) -> None:
 
 def check_affinities(X: Any) -> None:
     """Refuse negative affinities, points without any, and sums that leave the range of floats."""
-    refuse_negative(X, "affinity='precomputed'", "affinities are at least 0")
+    check_nonnegative(X, "affinity='precomputed'", "affinities are at least 0")
     with np.errstate(over="ignore"):
         sums = X @ np.ones(X.shape[1])
     if not sums.all():

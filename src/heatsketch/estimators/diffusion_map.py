@@ -1,4 +1,4 @@
-"""DiffusionMap: the leading eigenvectors of the heat operator (Algorithm 3)."""
+"""DiffusionMap: the leading eigenvectors of the heat operator."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DiffusionMap(HeatEmbedding):
 
     .. math:: y_j = (\lambda_1^t (v_1)_j, \ldots, \lambda_k^t (v_k)_j)
 
-    Coifman and Lafon's diffusion map (Algorithm 3 of the paper), with the same kernels,
+    Coifman and Lafon's diffusion map, with the same kernels,
     normalizations and extension to new points as :class:`HeatSketch`. The best choice in few
     dimensions, for pictures above all; blind to whatever its ``k`` eigenvectors leave out.
 

@@ -29,7 +29,7 @@ from heatsketch.diffusion._drift import Drift, check_comparable, drift
 from heatsketch.diffusion._heat_trace import FEWEST_COLUMNS, diffuse_until
 from heatsketch.diffusion._normalization import row_sums
 from heatsketch.diffusion._operator import HeatOperator
-from heatsketch.diffusion._random_matrix import gaussian_block, rademacher_block
+from heatsketch.diffusion._random_matrix import gaussian_matrix, rademacher_matrix
 from heatsketch.diffusion._sketch import diffuse, diffuse_path
 from heatsketch.diffusion._spectral import (
     DiffusionCoordinates,
@@ -44,7 +44,7 @@ from heatsketch.exceptions import DtypeError, HeatSketchError, SpectrumError
 
 __all__ = ["HeatSketch"]
 
-RANDOM_MATRICES = {"gaussian": gaussian_block, "rademacher": rademacher_block}
+RANDOM_MATRICES = {"gaussian": gaussian_matrix, "rademacher": rademacher_matrix}
 
 # The sum over all times starts at the first power at which the heat kernel extends in no more than
 # so many directions for each component of the sketch, and the sum in directions whose number falls
@@ -62,7 +62,7 @@ class HeatSketch(HeatEmbedding):
 
     ``A`` is the heat operator of the data, ``G`` a random matrix, and ``f`` the sum over all
     diffusion times from :math:`p_0` on. With ``power=p`` instead, :math:`f(x) = x^p`: the Gaussian
-    process embedding of Gilbert and O'Neill (2024), Algorithms 4 and 5.
+    process embedding of Gilbert and O'Neill (2024).
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ class HeatSketch(HeatEmbedding):
         always have one.
     normalization : {"auto", "degree", "symmetric", "bistochastic"}, default="auto"
         How the operator is made from affinities. "degree" is the random walk of the graph;
-        "symmetric" (Algorithm 1 of the paper) divides by the density of points first;
-        "bistochastic" (Algorithm 2) scales until all rows sum to one. "auto" is "degree" for
+        "symmetric" divides by the density of points first;
+        "bistochastic" scales until all rows sum to one. "auto" is "degree" for
         ``affinity="precomputed"``, where a degree is information, and "symmetric" for points,
         where density depends on the sampling.
     weighting : {"symmetric", "random_walk"}, default="symmetric"
@@ -116,7 +116,7 @@ class HeatSketch(HeatEmbedding):
         a warning tells. Not for ``power="all"``, to which a direction that never decays would
         contribute without end.
     random_matrix : {"gaussian", "rademacher"}, default="gaussian"
-        Algorithm 4 or Algorithm 5.
+        Distribution of the entries of ``G``.
     random_state : int, RandomState instance or None, default=0
         Seed of ``G``. A fixed one, so that two fits are comparable unless you ask for more; None
         draws a seed from the operating system. NumPy's global state is never touched.

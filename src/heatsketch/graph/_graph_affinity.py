@@ -137,7 +137,7 @@ def _is_igraph(X: Any) -> bool:
 
 
 def _of_networkx(graph: Any, weight: str | None) -> Graph:
-    _refuse_directed(graph, "to_undirected")
+    _check_undirected(graph, "to_undirected")
     place = {name: number for number, name in enumerate(graph.nodes)}
     edges = list(graph.edges(data=weight, default=1.0) if weight else graph.edges())
     pairs = [(place[edge[0]], place[edge[1]]) for edge in edges]
@@ -149,7 +149,7 @@ def _of_networkx(graph: Any, weight: str | None) -> Graph:
 
 
 def _of_igraph(graph: Any, weight: str | None) -> Graph:
-    _refuse_directed(graph, "as_undirected")
+    _check_undirected(graph, "as_undirected")
     pairs, known = graph.get_edgelist(), graph.es.attributes()
     if weight not in (None, "weight", *known):
         raise _no_weight(graph, weight)
@@ -255,12 +255,12 @@ def _weights(weights: Iterable[Any], pairs: np.ndarray, names: np.ndarray) -> np
     values = list(weights)
     try:
         found = np.array(values, dtype=np.float64)
-        strange = ~np.isfinite(found) | [isinstance(value, str) for value in values]
+        invalid = ~np.isfinite(found) | [isinstance(value, str) for value in values]
     except (TypeError, ValueError):
-        strange = np.array([not isinstance(v, int | float | np.number) for v in values])
-    if not strange.any():
+        invalid = np.array([not isinstance(v, int | float | np.number) for v in values])
+    if not invalid.any():
         return found
-    place = int(np.argmax(strange))
+    place = int(np.argmax(invalid))
     one, other = (names[number] for number in pairs[place])
     raise DtypeError(
         f"the edge between nodes {one!r} and {other!r} has the weight {values[place]!r}, which is "
@@ -289,7 +289,7 @@ def _kind(graph: Any) -> str:
     return f"{type(graph).__name__} of {type(graph).__module__.partition('.')[0]}"
 
 
-def _refuse_directed(graph: Any, remedy: str) -> None:
+def _check_undirected(graph: Any, remedy: str) -> None:
     if graph.is_directed():
         raise HeatSketchError(
             f"the graph is directed (a {_kind(graph)}), and affinities are symmetric; pass "

@@ -33,7 +33,7 @@ from scipy import sparse
 from heatsketch._core import kernels
 from heatsketch._core.parallel import in_threads
 from heatsketch.exceptions import DegenerateKernelError, HeatSketchError
-from heatsketch.graph._metrics import refuse_other_width, second_distances
+from heatsketch.graph._metrics import check_width, second_distances
 
 __all__ = [
     "Found",
@@ -367,7 +367,7 @@ def _nearest_children(
 def _nearest(
     queries: np.ndarray, probes: np.ndarray, points: np.ndarray, starts: np.ndarray, n_nearest: int
 ) -> tuple[np.ndarray, ...]:
-    _refuse_other_shapes(points, queries, probes)
+    _check_shapes(points, queries, probes)
     room = min(n_nearest, 32) + 8
     while True:
         squares = np.empty((len(queries), room), points.dtype)
@@ -377,7 +377,7 @@ def _nearest(
         if full < 0:
             return squares, ids, counts
         if room > n_nearest + MOST_TIES:
-            _refuse_copies(queries[full], squares[full])
+            _check_duplicates(queries[full], squares[full])
         room *= 2
 
 
@@ -390,7 +390,7 @@ def _within(
     ties: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
     """Return who finds whom at which squared distance, in no order."""
-    _refuse_other_shapes(points, queries, probes, limits, ties)
+    _check_shapes(points, queries, probes, limits, ties)
     n_found = 64 * len(queries)
     while True:
         room = n_found
@@ -402,8 +402,8 @@ def _within(
             return finders[:n_found], ids[:n_found], squares[:n_found]
 
 
-def _refuse_other_shapes(points: np.ndarray, queries: np.ndarray, *others: np.ndarray) -> None:
-    refuse_other_width(queries, points)
+def _check_shapes(points: np.ndarray, queries: np.ndarray, *others: np.ndarray) -> None:
+    check_width(queries, points)
     if any(len(rows) != len(queries) for rows in others):
         raise HeatSketchError(
             f"probes, and limits if given, of shapes {[rows.shape for rows in others]} must have a "
@@ -411,7 +411,7 @@ def _refuse_other_shapes(points: np.ndarray, queries: np.ndarray, *others: np.nd
         )
 
 
-def _refuse_copies(point: np.ndarray, squares: np.ndarray) -> None:
+def _check_duplicates(point: np.ndarray, squares: np.ndarray) -> None:
     raise DegenerateKernelError(
         f"X has more than {MOST_TIES} points at the distance {np.sqrt(squares[-1]):.3g} from the "
         f"point {np.array2string(point, threshold=6, precision=3)}, all of them its neighbours; "

@@ -20,10 +20,10 @@ __all__ = [
     "ALIASES",
     "LIST_METRICS",
     "METRICS",
+    "check_nonzero_rows",
+    "check_symmetric_metric",
+    "check_width",
     "metric_of",
-    "refuse_asymmetric",
-    "refuse_other_width",
-    "refuse_zero_rows",
     "second_distances",
     "squared_distances_to",
 ]
@@ -52,7 +52,7 @@ def squared_distances_to(X: Any, metric: Any) -> Callable[[Any], np.ndarray]:
 
 
 def _euclidean(X_new: np.ndarray, X: np.ndarray) -> np.ndarray:
-    refuse_other_width(X_new, X)
+    check_width(X_new, X)
     d2 = np.empty((X_new.shape[0], X.shape[0]), X.dtype)
     kernels.all_squares(np.ascontiguousarray(X_new), np.ascontiguousarray(X), d2)
     return d2
@@ -65,7 +65,7 @@ class _SparsePoints:
         self.is_cosine = is_cosine
         X = self._rows(X)
         self.norms = _squared_norms(X)
-        _refuse_cancellation(X, self.norms)
+        _check_cancellation(X, self.norms)
         self.columns = X.T.tocsr()
 
     def _rows(self, X: Any) -> sparse.csr_array:
@@ -76,7 +76,7 @@ class _SparsePoints:
     def squared_distances(self, X_new: Any) -> np.ndarray:
         """Return the squared distances from some rows to all points."""
         if X_new.shape[1] != self.columns.shape[0]:
-            refuse_other_width(X_new, self.columns.T)
+            check_width(X_new, self.columns.T)
         X_new = self._rows(X_new)
         d2 = np.zeros((X_new.shape[0], len(self.norms)))
         rows, columns = ((Z.indptr, Z.indices, Z.data) for Z in (X_new, self.columns))
@@ -171,7 +171,7 @@ LIST_METRICS: dict[Any, tuple[Callable[..., Any], Callable[..., Any]]] = {
 # --- refusals -----------------------------------------------------------------------------
 
 
-def refuse_other_width(X_new: Any, X: Any) -> None:
+def check_width(X_new: Any, X: Any) -> None:
     """Refuse points of another space; the compiled loops would read beyond their rows."""
     if X_new.ndim != 2 or X.ndim != 2 or X_new.shape[1] != X.shape[1]:
         raise HeatSketchError(
@@ -180,7 +180,7 @@ def refuse_other_width(X_new: Any, X: Any) -> None:
         )
 
 
-def refuse_zero_rows(X: Any) -> None:
+def check_nonzero_rows(X: Any) -> None:
     """Refuse points without a direction, which have no angle to others."""
     sizes = np.asarray(abs(X).sum(axis=1)).ravel()
     if not sizes.all():
@@ -190,7 +190,7 @@ def refuse_zero_rows(X: Any) -> None:
         )
 
 
-def refuse_asymmetric(metric: Callable, X: Any) -> None:
+def check_symmetric_metric(metric: Callable, X: Any) -> None:
     """Try a metric of the user's own on a few points, in both directions."""
     d = cdist(X[:10], X[:10], metric)
     with np.errstate(invalid="ignore"):  # infinite distances are refused later, by their place
@@ -203,7 +203,7 @@ def refuse_asymmetric(metric: Callable, X: Any) -> None:
         )
 
 
-def _refuse_cancellation(X: sparse.csr_array, norms: np.ndarray) -> None:
+def _check_cancellation(X: sparse.csr_array, norms: np.ndarray) -> None:
     """Refuse sparse points so near to each other that |x|^2 + |y|^2 - 2 x y is rounding."""
     center, square = np.asarray(X.mean(axis=0)).ravel(), float(norms.mean())
     spread = square - float(center @ center)

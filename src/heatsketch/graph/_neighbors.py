@@ -65,10 +65,10 @@ from heatsketch.graph._ivf import (
 from heatsketch.graph._metrics import (
     LIST_METRICS,
     METRICS,
+    check_nonzero_rows,
+    check_symmetric_metric,
+    check_width,
     metric_of,
-    refuse_asymmetric,
-    refuse_other_width,
-    refuse_zero_rows,
     second_distances,
     squared_distances_to,
 )
@@ -170,11 +170,11 @@ def squared_distances(X_new: Any, X: Any, *, metric: Any = "euclidean") -> Any:
     if metric == "precomputed" and sparse.issparse(X_new):
         return _squares(X_new)
     if callable(metric) and not sparse.issparse(X):
-        refuse_asymmetric(metric, X)
+        check_symmetric_metric(metric, X)
     if metric == "cosine":
-        refuse_zero_rows(X_new)
+        check_nonzero_rows(X_new)
     shape = (X_new.shape[0], X.shape[0])
-    _refuse_beyond_memory(shape, X_new.dtype)
+    _check_memory(shape, X_new.dtype)
     d2 = np.empty(shape, X_new.dtype)
     _over_tiles(d2.__setitem__, X_new, X, metric)
     return d2
@@ -248,7 +248,7 @@ class Neighbors:
         if self.metric == "precomputed" and self.starts is not None:
             X_new = X_new[:, self.order[self.starts[:-1]]]
         if self.metric == "cosine":
-            refuse_zero_rows(X_new)
+            check_nonzero_rows(X_new)
         if self.lists is not None:
             as_points, from_squares = LIST_METRICS[self.metric]
             d2 = self.lists.rows(as_points(X_new), self.n_neighbors, self.radii, self.ties)
@@ -319,11 +319,11 @@ def find_neighbors(
             "use another number, or n_neighbors=None for all pairs."
         )
     if metric == "cosine":
-        refuse_zero_rows(X)
+        check_nonzero_rows(X)
     if not sparse.issparse(X) and metric in LIST_METRICS:
         return _listed_neighbors(X, n_neighbors, metric, n_probes)
     if callable(metric) and not sparse.issparse(X):
-        refuse_asymmetric(metric, X)
+        check_symmetric_metric(metric, X)
 
     def nearest(rows: slice, d2: np.ndarray) -> tuple[sparse.csr_array, np.ndarray, np.ndarray]:
         near, *limits = _nearest(X, X, metric, n_neighbors, rows, d2)
@@ -350,7 +350,7 @@ def _listed_neighbors(
     lists = NeighborLists.arrange(points, tree, n_probes or 1)
     d2, radii, ties = lists.graph(n_neighbors)
     d2.data = from_squares(d2.data)
-    _refuse_infinite(d2.data[np.newaxis], 0, metric)
+    _check_finite(d2.data[np.newaxis], 0, metric)
     points = lists.points if metric == "euclidean" else X[lists.order]
     return Neighbors(points, lists.order, metric, n_neighbors, radii, lists, ties=ties), d2
 
@@ -422,7 +422,7 @@ def _label_components(tile: Callable[..., np.ndarray], least: np.ndarray) -> tup
 def _over_tiles(function: Callable, X_new: Any, X: Any, metric: Any) -> list:
     """Apply a function to (rows, their squared distances), a few rows at a time, in threads."""
     if metric != "precomputed":
-        refuse_other_width(X_new, X)
+        check_width(X_new, X)
     squares = squared_distances_to(X, metric)
     # A function of the user's own takes its time, and Ctrl-C waits for the end of a tile.
     entries = TILE_ENTRIES // 1000 if callable(metric) else TILE_ENTRIES
@@ -434,7 +434,7 @@ def _over_tiles(function: Callable, X_new: Any, X: Any, metric: Any) -> list:
         # is the radius that made the graph.
         with np.errstate(over="ignore", invalid="ignore"):
             d2 = squares(X_new[rows]).astype(X_new.dtype, copy=False)
-        _refuse_infinite(d2, start, metric)
+        _check_finite(d2, start, metric)
         return function(rows, d2)
 
     return in_threads(apply, range(0, X_new.shape[0], step))
@@ -512,14 +512,14 @@ def _symmetric_squares(distances: Any) -> sparse.csr_array:
 
 
 def _floats(X: Any) -> Any:
-    """Return floats that loops are compiled for: whole numbers would wrap around or be cut off."""
+    """Return floats that loops are compiled for: integers would wrap around or be cut off."""
     return X.astype(float_dtype(X.dtype), copy=False)
 
 
 # --- refusals -----------------------------------------------------------------------------
 
 
-def _refuse_infinite(d2: np.ndarray, first_row: int, metric: Any) -> None:
+def _check_finite(d2: np.ndarray, first_row: int, metric: Any) -> None:
     if np.isfinite(d2).all():
         return
     row, column = (int(place) for place in np.argwhere(~np.isfinite(d2))[0])
@@ -530,7 +530,7 @@ def _refuse_infinite(d2: np.ndarray, first_row: int, metric: Any) -> None:
     )
 
 
-def _refuse_beyond_memory(shape: tuple[int, int], dtype: np.dtype) -> None:
+def _check_memory(shape: tuple[int, int], dtype: np.dtype) -> None:
     needed, available = shape[0] * shape[1] * dtype.itemsize, physical_memory()
     if needed > available:
         raise MemoryBudgetError(

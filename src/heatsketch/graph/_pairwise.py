@@ -1,4 +1,4 @@
-r"""A matrix over all pairs of points, made anew, tile by tile, whenever it is used.
+r"""A matrix over all pairs of points, recomputed, tile by tile, whenever it is used.
 
 It takes memory for the points alone, where the matrix would take that for all their pairs, and
 time for all pairs at each product. It answers ``@``, and functions of its entries are such

@@ -37,8 +37,8 @@ from heatsketch.graph._ivf import index_dtype
 from heatsketch.graph._metrics import (
     LIST_METRICS,
     METRICS,
-    refuse_asymmetric,
-    refuse_zero_rows,
+    check_nonzero_rows,
+    check_symmetric_metric,
     squared_distances_to,
 )
 
@@ -150,13 +150,13 @@ def neighbors_by_transformer(
     0
     """
     if metric == "cosine":
-        refuse_zero_rows(X)
+        check_nonzero_rows(X)
     if callable(metric) and not sparse.issparse(X):
-        refuse_asymmetric(metric, X)
+        check_symmetric_metric(metric, X)
     transformer.fit(X)
     graph = _listed(transformer, X, X.shape[0])
     measure = _Measure(X, X, metric)
-    _refuse_other_metric(transformer, graph, measure)
+    _check_metric(transformer, graph, measure)
     lists = _ones(graph)
     radii = _radii(lists, measure)
     neighbors = TransformerNeighbors(transformer, X, np.arange(X.shape[0]), metric, lists, radii)
@@ -244,7 +244,7 @@ def _ones(graph: sparse.csr_array) -> sparse.csr_array:
     return lists
 
 
-def _refuse_other_metric(transformer: Any, graph: sparse.csr_array, measure: _Measure) -> None:
+def _check_metric(transformer: Any, graph: sparse.csr_array, measure: _Measure) -> None:
     """Compare distances to those of the transformer, as the median of some."""
     some = graph[:ROWS_COMPARED]
     first = np.repeat(np.arange(some.shape[0]), np.diff(some.indptr))

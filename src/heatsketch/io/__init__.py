@@ -31,11 +31,11 @@ from heatsketch.io._graphs import Graph
 from heatsketch.io._open import (
     GRAPH_EXTENSIONS,
     TABLE_EXTENSIONS,
+    check_different_files,
     check_readable,
     graph_in_table,
     open_table,
     read_graph,
-    refuse_same_file,
     table_writer,
 )
 from heatsketch.io._output import TableWriter
@@ -48,10 +48,10 @@ __all__ = [
     "Graph",
     "Table",
     "TableWriter",
+    "check_different_files",
     "check_readable",
     "graph_in_table",
     "open_table",
     "read_graph",
-    "refuse_same_file",
     "table_writer",
 ]

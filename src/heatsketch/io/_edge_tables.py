@@ -73,7 +73,7 @@ def read_edges(table: Table, ends: Sequence[str]) -> Graph:
 
 
 def _node_names(path: Path, column: str, values: Any) -> list[str]:
-    """Return names of nodes: text without blanks around it, whole numbers without a point."""
+    """Return names of nodes: text without blanks around it, integers without a point."""
     if values.dtype.kind == "f":  # as integers with a gap among them are read
         names = [f"{v:.17g}" if v == v else "" for v in values.tolist()]
     else:

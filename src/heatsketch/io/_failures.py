@@ -13,7 +13,7 @@ from heatsketch._core.atomic_file import file_errors
 from heatsketch._core.memory import physical_memory
 from heatsketch.exceptions import FileFormatError, HeatSketchError, MemoryBudgetError
 
-__all__ = ["needed", "reading", "refuse_beyond_memory", "shortened"]
+__all__ = ["check_memory", "needed", "reading", "shortened"]
 
 # Of the system, not of what is in the file: libraries also raise OSError for damaged files.
 OF_THE_SYSTEM = {
@@ -80,7 +80,7 @@ def needed(library: str, path: Path) -> Any:
         ) from error
 
 
-def refuse_beyond_memory(
+def check_memory(
     path: Path,
     n_bytes: int,
     what: str,

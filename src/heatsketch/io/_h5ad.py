@@ -27,7 +27,7 @@ from heatsketch.io._columns import (
     find_name,
     float_dtype,
 )
-from heatsketch.io._failures import needed, refuse_beyond_memory
+from heatsketch.io._failures import check_memory, needed
 from heatsketch.io._output import Columns, joined
 from heatsketch.io._table import Block, Table, array_table, slices
 
@@ -124,7 +124,7 @@ def _check_stored(path: Path, node: Any) -> None:
     n_chunks, n_stored = 1, node.id.get_storage_size() > 0
     if node.chunks:
         size = prod(node.chunks) * node.dtype.itemsize
-        refuse_beyond_memory(path, size, f"a chunk of {node.name}", "write it in smaller chunks")
+        check_memory(path, size, f"a chunk of {node.name}", "write it in smaller chunks")
         n_chunks = prod(map(ceil, np.divide(node.shape, node.chunks)))
         n_stored = node.id.get_num_chunks()
     if node.size and n_stored < n_chunks:
@@ -153,7 +153,7 @@ def write_h5ad(
     with atomic_file(path, overwrite=overwrite) as output:
         yield lambda X, ids, labels: blocks.append(Block(X.copy(), ids, labels))
         X = [np.empty((0, len(columns.names)), columns.dtype), *(block.X for block in blocks)]
-        refuse_beyond_memory(path, 3 * sum(part.nbytes for part in X), "writing it", "write .zarr")
+        check_memory(path, 3 * sum(part.nbytes for part in X), "writing it", "write .zarr")
         embedding, values = np.concatenate(X), joined(columns, blocks)
         ids = np.arange(len(embedding)) if columns.ids is None else values.pop(columns.ids)
         text = {n: pandas.Categorical(v) for n, v in values.items() if v.dtype.kind == "O"}

@@ -30,7 +30,7 @@ from heatsketch.io._columns import (
     float_dtype,
     numbered_names,
 )
-from heatsketch.io._failures import refuse_beyond_memory
+from heatsketch.io._failures import check_memory
 from heatsketch.io._graphs import Graph, graph_of_matrix
 from heatsketch.io._npy import ArrayLayout, array_layout
 from heatsketch.io._output import Columns, joined
@@ -89,7 +89,7 @@ def _layouts(path: Path) -> dict[str, ArrayLayout]:
 
 def _load(path: Path, layouts: dict[str, ArrayLayout], name: str) -> np.ndarray:
     shape, dtype, _, _ = layouts[name]
-    refuse_beyond_memory(path, prod(shape) * dtype.itemsize, f"array {name!r}", "save it as .npy")
+    check_memory(path, prod(shape) * dtype.itemsize, f"array {name!r}", "save it as .npy")
     with np.load(path, allow_pickle=False) as archive:
         return archive[name]
 
@@ -120,7 +120,7 @@ def _open_sparse(path: Path, layouts: dict[str, ArrayLayout], wanted: Wanted) ->
 def _sparse_shape(path: Path, layouts: dict[str, ArrayLayout]) -> tuple[int, int]:
     shape = tuple(_load(path, layouts, "shape").tolist())
     check_matrix(path, shape, layouts["data"].dtype, "the sparse matrix")
-    refuse_beyond_memory(path, 8 * sum(shape), "the sparse matrix", "leave out empty rows")
+    check_memory(path, 8 * sum(shape), "the sparse matrix", "leave out empty rows")
     return shape
 
 

@@ -30,11 +30,11 @@ from heatsketch.io._zarr import open_zarr, write_zarr
 __all__ = [
     "GRAPH_EXTENSIONS",
     "TABLE_EXTENSIONS",
+    "check_different_files",
     "check_readable",
     "graph_in_table",
     "open_table",
     "read_graph",
-    "refuse_same_file",
     "table_writer",
 ]
 
@@ -321,7 +321,7 @@ def table_writer(
         yield TableWriter(path, columns, write)
 
 
-def refuse_same_file(
+def check_different_files(
     inputs: Iterable[str | os.PathLike[str]], output: str | os.PathLike[str]
 ) -> None:
     """Refuse to write where something is read, whatever name or link it goes by.
@@ -335,8 +335,8 @@ def refuse_same_file(
 
     Examples
     --------
-    >>> from heatsketch.io import refuse_same_file
-    >>> refuse_same_file(["/tmp"], "/tmp/../tmp")
+    >>> from heatsketch.io import check_different_files
+    >>> check_different_files(["/tmp"], "/tmp/../tmp")
     Traceback (most recent call last):
     heatsketch.exceptions.OutputError: output=/tmp/../tmp is also the input /tmp; use another...
     """

@@ -56,7 +56,7 @@ class TableWriter:
         Parameters
         ----------
         block : Block
-            With ids, and with labels, if and only if they were announced.
+            With ids, and with labels, if and only if they were estimated.
         """
         X = np.ascontiguousarray(block.X, dtype=self._columns.dtype)
         if X.ndim != 2 or X.shape[1] != len(self._columns.names):

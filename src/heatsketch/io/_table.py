@@ -12,7 +12,7 @@ from scipy import sparse
 
 from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.io._columns import Wanted, column_positions
-from heatsketch.io._failures import reading, refuse_beyond_memory
+from heatsketch.io._failures import check_memory, reading
 
 __all__ = ["Block", "Table", "array_table", "slices"]
 
@@ -126,7 +126,7 @@ class Table:
         parts = []
         if not self.is_sparse:
             size = self.n_rows * len(self.names) * self.dtype.itemsize
-            refuse_beyond_memory(self.path, size, f"X of {self.n_rows} rows")
+            check_memory(self.path, size, f"X of {self.n_rows} rows")
             X = np.empty((self.n_rows, len(self.names)), dtype=self.dtype)
         start = 0
         for block in self.blocks():

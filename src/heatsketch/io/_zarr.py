@@ -29,7 +29,7 @@ from heatsketch.io._columns import (
     float_dtype,
     numbered_names,
 )
-from heatsketch.io._failures import needed, refuse_beyond_memory
+from heatsketch.io._failures import check_memory, needed
 from heatsketch.io._output import Columns, joined
 from heatsketch.io._table import Block, Table, array_table
 
@@ -107,7 +107,7 @@ def _check_stored(path: Path, array: Any) -> None:
         )
     outer = array.shards or array.chunks
     what, size = f"a chunk of array {array.path!r}", prod(outer) * array.dtype.itemsize
-    refuse_beyond_memory(path, size, what, "write it in smaller chunks")
+    check_memory(path, size, what, "write it in smaller chunks")
     inside = path.resolve()
     for index in np.ndindex(*map(ceil, np.divide(array.shape, outer))):
         name = Path(array.path, array.metadata.encode_chunk_key(index)).as_posix()

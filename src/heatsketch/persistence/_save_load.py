@@ -310,7 +310,7 @@ class SaveMixin:
             If the file exists already, or the system refuses.
         """
         check_is_fitted(self)
-        _refuse_lazy(self)
+        _check_not_lazy(self)
         parts = _parts_of(self)
         if training_data and getattr(self, "heat_operator_", ...) is None:
             raise TrainingDataError(
@@ -357,7 +357,7 @@ def _told(name: str, value: Any, training_data: bool) -> Any:
     return None if name == "epsilon_" and _is_array(value) and not training_data else value
 
 
-def _refuse_lazy(model: Any) -> None:
+def _check_not_lazy(model: Any) -> None:
     if is_lazy(getattr(model, "embedding_", None)):
         raise NotStorableError(
             f"engine={model.engine!r} keeps the model in its storage, and a model file holds what "

@@ -36,7 +36,7 @@ def embedding(
     Y : HeatSketch, or array of shape (n, k)
         A fitted model, or an embedding, of which the principal components are drawn.
     color : array of shape (n,), optional
-        Labels (text, truth values, or whole numbers of at most 24 kinds), or values.
+        Labels (text, truth values, or integers of at most 24 kinds), or values.
     by : {"ritz", "pca"}, default="ritz"
         For a model: the diffusion map out of the sketch, or principal components.
     label : str, optional

@@ -15,7 +15,7 @@ what                    bytes of a point                for how many points
 place in the plane      4 for each time                 those drawn
 colours                 1 or 4 for each column          those drawn
 sketch                  4 k, or 2 k, for each time      all of them up to about 20,000; as many as
-                                                        fit, drawn by lot, beyond
+                                                        fit, drawn at random, beyond
 ======================  ==============================  ===========================================
 
 All of it is compressed, and written in base64. A page stays below 40 MB.

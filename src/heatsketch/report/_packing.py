@@ -15,7 +15,7 @@ LEVELS = 2**16 - 1  # of a place in the plane
 
 
 class Rounded(NamedTuple):
-    """Rows as whole numbers, each row in a unit of its own.
+    """Rows as integers, each row in a unit of its own.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Rounded(NamedTuple):
 
 
 def rounded_rows(Y: np.ndarray, dtype: Any) -> Rounded:
-    """Round rows to whole numbers, so that the largest of each row just fits.
+    """Round rows to integers, so that the largest of each row just fits.
 
     The entries of a row of a sketch are draws from one Gaussian, whose width is that row's alone:
     a unit for each row loses the least. What all rows share does not count for distances.
@@ -48,7 +48,7 @@ def rounded_rows(Y: np.ndarray, dtype: Any) -> Rounded:
 
 
 def steps_of_plane(points: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return points of the plane as whole numbers, x before y, and the side of the square.
+    """Return points of the plane as integers, x before y, and the side of the square.
 
     Examples
     --------

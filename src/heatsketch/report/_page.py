@@ -67,7 +67,7 @@ def write_report(
     path : str or path-like
         Where the page will be; it is there as a whole or not at all.
     colors : mapping of str to array of shape (n_samples,), or data frame, optional
-        What the points may be coloured by: labels (text, truth values, or whole numbers of at
+        What the points may be coloured by: labels (text, truth values, or integers of at
         most 24 kinds), or values.
     names : array of shape (n_samples,), optional
         What rows are called; their ids, or positions, if left out.
@@ -208,15 +208,15 @@ def _numbers_of(model: HeatSketch, rows: _Rows, pieces: np.ndarray | None) -> di
 
 
 def _rows(n_points: int, k: int, n_times: int, n_columns: int) -> _Rows:
-    """Choose by lot, the same every time, which rows are drawn and which have their sketch."""
-    lots = np.random.default_rng(0)
-    drawn = np.sort(lots.permutation(n_points)[:MOST_DRAWN])
+    """Choose at random, the same every time, which rows are drawn and which have their sketch."""
+    rng = np.random.default_rng(0)
+    drawn = np.sort(rng.permutation(n_points)[:MOST_DRAWN])
     # base64 makes four bytes of three.
     room = PAGE_BYTES * 3 // 4 - len(drawn) * (4 * n_times + 4 * n_columns + 12)
     if len(drawn) == n_points and n_points * n_times * (4 * k + 8) <= room:
         return _Rows(drawn, np.arange(n_points), np.int32)
     fitting = max(FEWEST_ROWS, room // (n_times * (2 * k + 8)))
-    sketched = np.sort(lots.permutation(len(drawn))[:fitting])
+    sketched = np.sort(rng.permutation(len(drawn))[:fitting])
     return _Rows(drawn, sketched, np.int16)
 
 

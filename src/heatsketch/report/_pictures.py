@@ -38,7 +38,7 @@ def times(model: HeatSketch, powers: Iterable[int] | None) -> list[Any]:
     for power in powers:
         if not isinstance(power, Integral) or power < 1:
             raise HeatSketchError(
-                f"powers={powers!r} must be whole numbers of at least 1; use [1, 4, 16, 64]."
+                f"powers={powers!r} must be integers of at least 1; use [1, 4, 16, 64]."
             )
     single = {int(power) for power in powers}
     if model.power == "all":

@@ -12,10 +12,10 @@ from functools import partial
 
 import numpy as np
 
-from heatsketch.diffusion._adapted_matrix import adapted_block
+from heatsketch.diffusion._adapted_matrix import adapted_matrix
 from heatsketch.diffusion._distortion import least_distortion_map
 from heatsketch.diffusion._operator import HeatOperator
-from heatsketch.diffusion._random_matrix import gaussian_block, rademacher_block
+from heatsketch.diffusion._random_matrix import gaussian_matrix, rademacher_matrix
 from heatsketch.diffusion._sketch import sketch, sketch_path
 from heatsketch.diffusion._spectral import eigenvalue_powers, leading_eigenpairs
 
@@ -45,7 +45,7 @@ class Method:
 
 
 def diffusion_maps(A: HeatOperator, grid: Grid, seed: int) -> list[np.ndarray]:
-    """Algorithm 3: the eigenvectors are found once, whatever the dimension and the power."""
+    """Diffusion maps: the eigenvectors are found once, whatever the dimension and the power."""
     values, vectors = leading_eigenpairs(A, max(k for k, _ in grid))
     return [vectors[:, :k] * eigenvalue_powers(values[:k], power) for k, power in grid]
 
@@ -53,7 +53,7 @@ def diffusion_maps(A: HeatOperator, grid: Grid, seed: int) -> list[np.ndarray]:
 def gaussian_processes(
     A: HeatOperator, grid: Grid, seed: int, *, block: Callable[..., np.ndarray]
 ) -> list[np.ndarray]:
-    """Algorithms 4 and 5: the first ``k`` columns of a wide sketch are a sketch of ``k`` columns.
+    """Gaussian processes: the first ``k`` columns of a wide sketch are a sketch of ``k`` columns.
 
     The stationary direction is kept, as in the paper.
     """
@@ -84,8 +84,8 @@ def heat_kernel_rows(A: HeatOperator, power: int, seed: int) -> np.ndarray:
 def wide_sketch(A: HeatOperator, power: int, seed: int) -> np.ndarray:
     """Return a sketch of at most 256 columns, by a block that an earlier one was asked for."""
     shape = A.shape[0], min(MOST_COLUMNS, A.shape[0] // 2)
-    first = _with_stationary(A, gaussian_block(*shape, seed=seed), power)
-    block = adapted_block(first, gaussian_block(*shape, seed=seed + 1))
+    first = _with_stationary(A, gaussian_matrix(*shape, seed=seed), power)
+    block = adapted_matrix(first, gaussian_matrix(*shape, seed=seed + 1))
     return _with_stationary(A, block, power)
 
 
@@ -94,8 +94,8 @@ def _with_stationary(A: HeatOperator, block: np.ndarray, power: int) -> np.ndarr
     return sketch(A, block, power=power) + stationary / np.sqrt(block.shape[1])
 
 
-_gaussian = partial(gaussian_processes, block=gaussian_block)
-_bernoulli = partial(gaussian_processes, block=rademacher_block)
+_gaussian = partial(gaussian_processes, block=gaussian_matrix)
+_bernoulli = partial(gaussian_processes, block=rademacher_matrix)
 _of_rows = partial(near_isometries, wide=heat_kernel_rows)
 _of_sketch = partial(near_isometries, wide=wide_sketch)
 

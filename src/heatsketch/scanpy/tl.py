@@ -370,9 +370,7 @@ def _seed(rng: Any, random_state: Any) -> int:
         return int(given.integers(2**31))
     if name == "random_state" and isinstance(given, np.random.RandomState):
         return seed_of(given)
-    raise HeatSketchError(
-        f"{name}={given!r} is no seed; give a whole number, a {kind}, or None for 0."
-    )
+    raise HeatSketchError(f"{name}={given!r} is no seed; give an integer, a {kind}, or None for 0.")
 
 
 # --- what goes out -------------------------------------------------------------------------

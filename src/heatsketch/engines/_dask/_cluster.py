@@ -21,7 +21,7 @@ from distributed import Client, as_completed
 from threadpoolctl import ThreadpoolController
 
 from heatsketch._core.parallel import at_most
-from heatsketch._core.progress import is_heard, steps
+from heatsketch._core.progress import has_callback, steps
 from heatsketch.engines._dask._storage import Journal, Storage, read_block, write_block
 from heatsketch.exceptions import HeatSketchError, NotStorableError
 
@@ -157,7 +157,7 @@ class Cluster:
         done = steps(stage, len(tasks))
         futures = self.connection.compute(tasks, retries=RETRIES, optimize_graph=False)
         try:
-            if is_heard():
+            if has_callback():
                 for _ in as_completed(futures, loop=self.client.loop):
                     done()
             return self.client.gather(futures)

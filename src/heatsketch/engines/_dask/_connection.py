@@ -43,11 +43,11 @@ def connected(client: Any, *, allow_unencrypted: bool) -> Iterator[Client]:
         return
     if not isinstance(client, Client):
         with Client(client, set_as_default=False) as joined:
-            _refuse_unencrypted(joined, allow_unencrypted)
+            _check_encrypted(joined, allow_unencrypted)
             with _patient(joined):
                 yield joined
         return
-    _refuse_unencrypted(client, allow_unencrypted)
+    _check_encrypted(client, allow_unencrypted)
     with _patient(client):
         yield client
 
@@ -67,7 +67,7 @@ def _allow_failures(number: int, dask_scheduler: Any = None) -> int:
     return before
 
 
-def _refuse_unencrypted(client: Client, allowed: bool) -> None:
+def _check_encrypted(client: Client, allowed: bool) -> None:
     address = client.scheduler_info()["address"]
     parts = urlsplit(address)
     if allowed or parts.scheme in {"tls", "inproc", "wss"} or parts.hostname in LOOPBACK:

@@ -32,7 +32,7 @@ from heatsketch.graph._ivf import (
     squared_radii,
     union_of,
 )
-from heatsketch.graph._metrics import LIST_METRICS, refuse_zero_rows
+from heatsketch.graph._metrics import LIST_METRICS, check_nonzero_rows
 
 __all__ = ["BlockNeighbors", "neighbor_blocks"]
 
@@ -165,7 +165,7 @@ class BlockNeighbors:
     def distances_to(self, X_new: np.ndarray) -> sparse.csr_array:
         """Squared distances from new points to the training points near them."""
         if self.metric == "cosine":
-            refuse_zero_rows(X_new)
+            check_nonzero_rows(X_new)
         as_points, from_squares = LIST_METRICS[self.metric]
         new, lists = as_points(X_new), self.block_lists
         n_probes = lists.part("probes", 0).shape[1]

@@ -48,7 +48,7 @@ def read_points(cluster: Cluster, X: Any) -> Any:
     sizes, digests = zip(*cluster.run(delayed(task, reading, [X]), stage="reading"), strict=True)
     if sizes != X.chunks[0]:
         raise HeatSketchError(
-            f"X has {sum(sizes)} rows in chunks where it said {X.shape[0]}; make it anew from what "
+            f"X has {sum(sizes)} rows in chunks where it said {X.shape[0]}; recompute it from what "
             "is there now."
         )
     name = cluster.storage.name("points", digests, X.dtype.str)
