@@ -61,6 +61,8 @@ def open_zarr(path: Path, wanted: Wanted) -> Table:
     check_matrix(path, array.shape, array.dtype, f"array {key!r}")
     _check_stored(path, array)
     n_rows, n_columns = array.shape
+    names = tuple(ours["names"]) if ours and key == "X" else numbered_names(n_columns)
+    check_length(path, "names", (len(names),), n_columns)
     known = ours["columns"] if ours else {name: name for name in arrays}
 
     def beside(name: str, argument: str) -> np.ndarray:
@@ -80,7 +82,7 @@ def open_zarr(path: Path, wanted: Wanted) -> Table:
     return array_table(
         path,
         wanted,
-        tuple(ours["names"]) if ours and key == "X" else numbered_names(n_columns),
+        names,
         read,
         ids=None if wanted.ids is None else beside(wanted.ids, "ids"),
         labels={name: beside(name, "labels") for name in wanted.labels},
