@@ -101,7 +101,7 @@ def embed(
     rows = open_rows(input, wanted, as_graph=is_graph(input, wanted, graph, metric))
     if rows.shape is None:
         sketch.set_params(affinity="precomputed")
-    announced, engine = announced_engine(rows, sketch, memory_limit)
+    announced, engine = announced_engine(rows, sketch, places.embedding, memory_limit)
     sketch.set_params(engine=engine)
     return _run(rows, sketch, places, announced, dry_run=dry_run)
 
