@@ -59,7 +59,7 @@ def read(path, options):
 
 def warm_up(folder):
     """Read a good file of every kind, and bad ones, for what is imported with errors."""
-    for extension in COUNTS:
+    for extension in (*COUNTS, ".h5ad"):
         fuzz_readers.read(good_file(folder, extension))
     for place, (case, (name, write, options)) in enumerate(BAD_FILES.items()):
         if "pickle" not in case and Path(name).suffix in (".zarr", ".h5ad", ".parquet"):

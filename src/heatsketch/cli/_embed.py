@@ -101,7 +101,7 @@ def embed(
     rows = open_rows(input, wanted, as_graph=is_graph(input, wanted, graph, metric))
     if rows.shape is None:
         sketch.set_params(affinity="precomputed")
-    estimated, engine = engine_within_limit(rows, sketch, memory_limit)
+    estimated, engine = engine_within_limit(rows, sketch, places.embedding, memory_limit)
     sketch.set_params(engine=engine)
     return _run(rows, sketch, places, estimated, dry_run=dry_run)
 

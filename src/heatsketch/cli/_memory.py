@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 from heatsketch._core.memory import physical_memory
@@ -19,7 +20,7 @@ CARRIED = 64  # bytes of an id or a label
 
 
 def engine_within_limit(
-    rows: Rows, sketch: Any, memory_limit: int | None
+    rows: Rows, sketch: Any, output: Path, memory_limit: int | None
 ) -> tuple[float | None, Any]:
     """Return how much memory the command takes, and the engine that keeps to it.
 
@@ -40,7 +41,7 @@ def engine_within_limit(
     from heatsketch import LocalEngine
 
     allowed = physical_memory() if memory_limit is None else memory_limit
-    ours = program_bytes() + _bytes_of_rows(rows)
+    ours = program_bytes() + _bytes_of_rows(rows) + _bytes_of_output(rows, sketch, output)
     needed = ours + _fit_bytes(rows, sketch, allowed - ours)
     if needed > allowed:
         last = "use a machine with more" if memory_limit is None else "raise --memory-limit"
@@ -80,5 +81,13 @@ def _bytes_of_rows(rows: Rows) -> float:
     n_rows, n_columns = rows.shape or (0, 0)
     points = n_rows * n_columns * rows.dtype.itemsize
     carried = n_rows * CARRIED * (len(rows.labels) + (rows.ids is not None))
-    # Rows are put in the order of their ids, if they have any.
-    return points * (1 if rows.ids is None else 2) + carried
+    # Rows are put in the order of their ids, if they have any; an array in .npz is loaded whole.
+    twice = rows.ids is not None or rows.path.suffix.lower() == ".npz"
+    return points * (2 if twice else 1) + carried
+
+
+def _bytes_of_output(rows: Rows, sketch: Any, output: Path) -> float:
+    """Return what a writer holds that writes all rows at once: blocks, their sum, the file."""
+    n_rows, _ = rows.shape or (0, 0)
+    at_once = output.suffix.lower() in (".npz", ".h5ad")
+    return 3 * n_rows * sketch.n_components * rows.dtype.itemsize if at_once else 0

@@ -1,28 +1,28 @@
-"""Tables and graphs in files, by their extension; whole outputs or none.
+"""Tables and graphs in files, by their extension; outputs are complete, or not there.
 
 =================  ===========================================  =======  =======  ===============
 extension          what it is                                   blocks   writes   ids and labels
 =================  ===========================================  =======  =======  ===============
 .npy               one array                                    yes      rows     no
-.npz               one array of several, or a sparse matrix     yes      at once  other arrays
+.npz               one array of several, or a sparse matrix     no       at once  other arrays
 .csv .tsv (.gz)    text                                         yes      rows     columns, as text
 .parquet           a file, or a folder of files                 yes      rows     columns
 .zarr              a folder of chunks                           yes      rows     other arrays
-.h5ad              X, or a layer or obsm, dense or sparse        yes      rows     obs
+.h5ad              X, or a layer or obsm, dense or sparse       yes      at once  obs
 .mtx               Matrix Market, for graphs                    no       no       numbers
 .edges .edgelist   lines ``i j`` or ``i j weight``, for graphs  no       no       nodes
 =================  ===========================================  =======  =======  ===============
 
-"Blocks" says that a table is read without ever being in memory as a whole, and "rows" that it is
-written so. (An array in columns inside ``.npz``, and a CSC matrix inside ``.h5ad``, are the
-exceptions: they have to be turned; and so is a sparse matrix in ``.npz``, which is in memory while
-it is read.) Ids and labels are in memory as a whole, but for ``.csv`` and ``.parquet``.
+"Blocks" means that a table is read without ever being in memory as a whole, and "rows" that it is
+written so. numpy loads an array of ``.npz`` whole, and a CSC matrix inside ``.h5ad`` has to be
+converted. Ids and labels are in memory as a whole, but for ``.csv`` and ``.parquet``. Reading text,
+Parquet, zarr and h5ad needs the extra ``heatsketch[files]``.
 
 A graph may also be a list of edges in a table, or a sparse matrix of ``scipy.sparse.save_npz``, if
 :func:`read_graph` is asked for it.
 
-Whatever is wrong with a file is a :class:`~heatsketch.exceptions.FileFormatError` with the path,
-the cause and a remedy. Nothing is ever unpickled, and a chunk that is missing is never zeros.
+A damaged or invalid file is a :class:`~heatsketch.exceptions.FileFormatError` with the path, the
+cause and a remedy. Nothing is ever unpickled, and a missing chunk is an error.
 """
 
 from __future__ import annotations

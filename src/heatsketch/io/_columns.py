@@ -77,11 +77,10 @@ def check_matrix(path: Path, shape: tuple[int, ...], dtype: Any, name: str = "th
 
 
 def check_length(path: Path, what: str, shape: tuple[int, ...], n_rows: int) -> None:
-    """Raise if ids or labels are not one value for each row."""
+    """Raise if ids, labels or names are not one value for each row or column."""
     if shape != (n_rows,):
-        raise FileFormatError(
-            path, f"{what} has shape {shape}, not ({n_rows},)", "use one value for each row"
-        )
+        remedy = "use one value for each row or column"
+        raise FileFormatError(path, f"{what} has shape {shape}, not ({n_rows},)", remedy)
 
 
 def find_table(path: Path, shapes: Mapping[str, tuple[int, ...]], key: str | None) -> str:

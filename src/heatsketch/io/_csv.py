@@ -12,8 +12,9 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +36,16 @@ BLOCK_BYTES, MOST_BLOCK_BYTES = 2**18, 2**22
 LONGEST_LINE = 2**24
 
 
+class _Layout(NamedTuple):
+    """The names of all columns, where the rows start, and how much of them is parsed at a time."""
+
+    path: Path
+    names: tuple[str, ...]
+    start: int
+    block_bytes: int
+    is_empty: bool
+
+
 def open_csv(path: Path, wanted: Wanted) -> Table:
     """Infer which columns hold numbers from the first lines, and count the rows."""
     with opened_binary(path) as file:
@@ -42,63 +53,66 @@ def open_csv(path: Path, wanted: Wanted) -> Table:
         file.seek(start)
         sample = file.read(SAMPLE_BYTES) + file.readline(LONGEST_LINE)
     check_unique(path, names, "names of columns")
-    line = max(map(len, sample.splitlines()), default=0)
-    block_bytes = max(BLOCK_BYTES, 2 * line, min(32 * line, MOST_BLOCK_BYTES))
-    ids = () if wanted.ids is None else (wanted.ids,)
     numeric = _numeric_columns(path, names, sample)
     if len(names) == 1 and not numeric and wanted.columns is None:
         _check_separator(path, names[0])
     features = choose_columns(path, names, numeric, wanted)
-
-    def batches(types: dict[str, str]) -> Iterator[Any]:
-        with opened_binary(path) as file:
-            file.seek(start)
-            if sample:  # which Arrow requires
-                try:
-                    yield from _reader(path, file, names, block_bytes, types)
-                except needed("pyarrow", path).ArrowInvalid as error:
-                    raise FileFormatError(
-                        path,
-                        f"{shortened(error)} (columns are counted from 0, rows from 1)",
-                        "correct that row, or pass the column in labels= if it is text",
-                    ) from error
-
-    def stream(rows: int) -> Iterator[Block]:
-        types = dict.fromkeys((*ids, *wanted.labels), "string") | dict.fromkeys(features, "double")
-        for batch in batches(types or {names[0]: "string"}):
-            for first in range(0, batch.num_rows, rows):
-                part = batch.slice(first, rows)
-                X = np.empty((part.num_rows, len(features)))
-                for column, name in enumerate(features):
-                    X[:, column] = part[name].to_numpy(zero_copy_only=False)
-                text = {n: part[n].to_numpy(zero_copy_only=False) for n in (*ids, *wanted.labels)}
-                labels = {name: text[name] for name in wanted.labels}
-                yield Block(X, text[wanted.ids] if wanted.ids is not None else None, labels)
-
+    line = max(map(len, sample.splitlines()), default=0)
+    block_bytes = max(BLOCK_BYTES, 2 * line, min(32 * line, MOST_BLOCK_BYTES))
+    layout = _Layout(path, names, start, block_bytes, not sample)
     return Table(
         path=path,
         names=features,
-        n_rows=sum(batch.num_rows for batch in batches({names[0]: "string"})),
+        n_rows=sum(batch.num_rows for batch in _batches(layout, {names[0]: "string"})),
         dtype=np.dtype(np.float64),
-        stream=stream,
-        has_ids=bool(ids),
+        stream=partial(_stream, layout, features, wanted.ids, wanted.labels),
+        has_ids=wanted.ids is not None,
         label_names=wanted.labels,
     )
+
+
+def _stream(
+    layout: _Layout, features: Any, ids: str | None, labels: tuple[str, ...], rows: int
+) -> Iterator[Block]:
+    texts = labels if ids is None else (ids, *labels)
+    types = dict.fromkeys(texts, "string") | dict.fromkeys(features, "double")
+    for batch in _batches(layout, types or {layout.names[0]: "string"}):
+        for part in (batch.slice(i, rows) for i in range(0, batch.num_rows, rows)):
+            arrays = {n: part[n].to_numpy(zero_copy_only=False) for n in (*features, *texts)}
+            X = np.empty((part.num_rows, len(features)))
+            for column, name in enumerate(features):
+                X[:, column] = arrays[name]
+            yield Block(X, None if ids is None else arrays[ids], {n: arrays[n] for n in labels})
+
+
+def _batches(layout: _Layout, types: dict[str, str]) -> Iterator[Any]:
+    if layout.is_empty:  # which is an error of Arrow
+        return
+    path, names, start, block_bytes, _ = layout
+    with opened_binary(path) as file:
+        file.seek(start)
+        try:
+            yield from _reader(path, file, names, block_bytes, types)
+        except needed("pyarrow", path).ArrowInvalid as error:
+            raise FileFormatError(
+                path,
+                f"{shortened(error)} (columns are counted from 0, rows from 1)",
+                "correct that row, or pass the column in labels= if it is text",
+            ) from error
 
 
 def _reader(path: Path, file: Any, names: Any, n_bytes: int, types: Any) -> Any:
     """Return Arrow's reader of rows; without ``types`` it infers them from rows that are valid."""
     arrow = needed("pyarrow.csv", path)
     encoding = "utf8" if types else "latin1"  # in which everything is text
+    on_invalid = None if types else lambda row: "skip"
     return arrow.open_csv(
         file,
         arrow.ReadOptions(
             use_threads=False, column_names=names, block_size=n_bytes, encoding=encoding
         ),
         arrow.ParseOptions(
-            delimiter=_delimiter(path),
-            newlines_in_values=True,
-            invalid_row_handler=None if types else lambda row: "skip",
+            delimiter=_delimiter(path), newlines_in_values=True, invalid_row_handler=on_invalid
         ),
         arrow.ConvertOptions(
             column_types=types,

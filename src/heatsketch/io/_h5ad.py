@@ -52,12 +52,7 @@ def open_h5ad(path: Path, wanted: Wanted) -> Table:
         dtype, is_sparse = X.dtype, not isinstance(X, h5py.Dataset)
     check_matrix(path, (n_rows, n_columns), dtype, key)
     check_length(path, "obs", (len(obs),), n_rows)
-    if len(names) != n_columns:
-        raise FileFormatError(
-            path,
-            f"var has {len(names)} names, and {key} has {n_columns} columns",
-            "check that the file is whole",
-        )
+    check_length(path, "var", (len(names),), n_columns)
 
     def read(rows: int) -> Iterator[Any]:
         with h5py.File(path, "r") as file:

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,15 +38,22 @@ class ParquetTable(Table):
     files: tuple[Path, ...]
 
 
+class _Layout(NamedTuple):
+    """What is read of each batch: features, as a column and an index in its lists, and others."""
+
+    path: Path
+    features: tuple[tuple[str, int], ...]
+    widths: dict[str, int]
+    dtype: np.dtype
+    ids: str | None
+    labels: tuple[str, ...]
+    with_gaps: set[str]
+
+
 def open_parquet(path: Path, wanted: Wanted) -> Table:
     """Read the schema and the number of rows."""
     files = _files(path)
-    with _opened(files[0]) as first:
-        schema, n_rows = first.schema_arrow, first.metadata.num_rows
-    for other in files[1:]:
-        with _opened(other) as file:
-            _check_schema(other, file.schema_arrow, files[0], schema)
-            n_rows += file.metadata.num_rows
+    schema, n_rows = _schema(files)
     _check_nested(path, schema, wanted)
     parts = {name: _parts(files, name) for name in _lists(schema, wanted)}
     places = {name: (name, 0) for name in schema.names if name not in parts}
@@ -58,38 +66,56 @@ def open_parquet(path: Path, wanted: Wanted) -> Table:
 
     asked = wanted.columns and wanted._replace(columns=in_parts(wanted.columns))
     names = choose_columns(path, in_parts(schema.names), numeric, asked or wanted)
-    features = [places[name] for name in names]
-    ids = () if wanted.ids is None else (wanted.ids,)
-    dtype = float_dtype(*(numeric[name] for name in names))
-    with_gaps = _columns_with_gaps(files, schema, wanted.labels)
-
-    def block(batch: Any, start: int) -> Block:
-        X = np.empty((batch.num_rows, len(names)), dtype=dtype)
-        found = {c: _matrix(path, batch, c, parts, dtype, start) for c, _ in features}
-        for column, (name, inside) in enumerate(features):
-            X[:, column] = found[name][:, inside]
-        labels = {name: _carried(batch.column(name), name in with_gaps) for name in wanted.labels}
-        return Block(X, _carried(batch.column(wanted.ids)) if ids else None, labels)
-
-    def stream(rows: int) -> Iterator[Block]:
-        columns = list(dict.fromkeys([*(column for column, _ in features), *wanted.labels, *ids]))
-        start = 0
-        for batch in _batches(files, rows, columns):
-            yield block(batch, start)
-            start += batch.num_rows
-        # Arrow would keep what it decoded: hundreds of MiB of a table with many columns.
-        needed("pyarrow", path).default_memory_pool().release_unused()
-
+    layout = _Layout(
+        path,
+        features=tuple(places[name] for name in names),
+        widths={name: len(parts[name]) for name in parts},
+        dtype=float_dtype(*(numeric[name] for name in names)),
+        ids=wanted.ids,
+        labels=wanted.labels,
+        with_gaps=_columns_with_gaps(files, schema, wanted.labels),
+    )
     return ParquetTable(
         path=path,
         names=names,
         n_rows=max(0, n_rows),
-        dtype=dtype,
-        stream=stream,
-        has_ids=bool(ids),
+        dtype=layout.dtype,
+        stream=partial(_stream, layout, files),
+        has_ids=wanted.ids is not None,
         label_names=wanted.labels,
         files=files,
     )
+
+
+def _stream(layout: _Layout, files: tuple[Path, ...], rows: int) -> Iterator[Block]:
+    others = layout.labels if layout.ids is None else (*layout.labels, layout.ids)
+    columns = dict.fromkeys([*(column for column, _ in layout.features), *others])
+    start = 0
+    for batch in _batches(files, rows, list(columns)):
+        yield _block(layout, batch, start)
+        start += batch.num_rows
+    # Arrow would keep what it decoded: hundreds of MiB of a table with many columns.
+    needed("pyarrow", layout.path).default_memory_pool().release_unused()
+
+
+def _block(layout: _Layout, batch: Any, start: int) -> Block:
+    X = np.empty((batch.num_rows, len(layout.features)), dtype=layout.dtype)
+    found = {column: _matrix(layout, batch, column, start) for column, _ in layout.features}
+    for column, (name, inside) in enumerate(layout.features):
+        X[:, column] = found[name][:, inside]
+    labels = {n: _carried(batch.column(n), n in layout.with_gaps) for n in layout.labels}
+    return Block(X, None if layout.ids is None else _carried(batch.column(layout.ids)), labels)
+
+
+def _schema(files: tuple[Path, ...]) -> tuple[Any, int]:
+    """Return the schema of all files, and their number of rows."""
+    schema, n_rows = None, 0
+    for path in files:
+        with _opened(path) as file:
+            schema = schema or file.schema_arrow
+            _check_schema(path, file.schema_arrow, files[0], schema)
+            n_rows += file.metadata.num_rows
+    return schema, n_rows
 
 
 def parquet_names(path: Path, header: bool | None) -> tuple[str, ...]:
@@ -205,19 +231,17 @@ def _parts(files: tuple[Path, ...], name: str) -> list[str]:
     )
 
 
-def _matrix(
-    path: Path, batch: Any, name: str, parts: dict[str, list[str]], dtype: np.dtype, start: int
-) -> np.ndarray:
+def _matrix(layout: _Layout, batch: Any, name: str, start: int) -> np.ndarray:
     """Return a column, or a column of lists, as a matrix; a missing list is a row of NaN."""
-    column = batch.column(name)
-    if name not in parts:
+    column, dtype = batch.column(name), layout.dtype
+    if name not in layout.widths:
         return _floats(column, dtype)[:, np.newaxis]
-    compute, width = needed("pyarrow.compute", path), len(parts[name])
+    compute, width = needed("pyarrow.compute", layout.path), layout.widths[name]
     lengths = compute.fill_null(compute.list_value_length(column), width).to_numpy()
     if (lengths != width).any():
         row = int(np.argmax(lengths != width))
         raise FileFormatError(
-            path,
+            layout.path,
             f"row {start + row} of column {name!r} is a list of {lengths[row]} numbers, where "
             f"the first has {width}",
             "make all lists of a column as long",

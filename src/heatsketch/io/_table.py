@@ -112,6 +112,8 @@ class Table:
         with reading(self.path):
             for block in self.stream(rows):
                 n_seen += block.X.shape[0]
+                if n_seen > self.n_rows:
+                    break
                 self._check_ids(block.ids, n_seen)
                 yield block
             if n_seen != self.n_rows:

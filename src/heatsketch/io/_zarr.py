@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from math import ceil, prod
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from heatsketch.io._columns import (
 )
 from heatsketch.io._failures import check_memory, needed
 from heatsketch.io._output import Columns, joined
-from heatsketch.io._table import Block, Table, array_table
+from heatsketch.io._table import Block, Table, array_table, slices
 
 __all__ = ["ZarrTable", "open_zarr", "write_zarr"]
 
@@ -61,6 +62,8 @@ def open_zarr(path: Path, wanted: Wanted) -> Table:
     check_matrix(path, array.shape, array.dtype, f"array {key!r}")
     _check_stored(path, array)
     n_rows, n_columns = array.shape
+    names = tuple(ours["names"]) if ours and key == "X" else numbered_names(n_columns)
+    check_length(path, "names", (len(names),), n_columns)
     known = ours["columns"] if ours else {name: name for name in arrays}
 
     def beside(name: str, argument: str) -> np.ndarray:
@@ -69,19 +72,11 @@ def open_zarr(path: Path, wanted: Wanted) -> Table:
         _check_stored(path, column)
         return carried(column[:])
 
-    def read(rows: int) -> Iterator[np.ndarray]:
-        chunk = (array.shards or array.chunks)[0]
-        step = max(1, rows // chunk) * chunk  # so that each chunk is unpacked once
-        for first in range(0, n_rows, step):
-            X = array[first : first + step]
-            yield from (X[start : start + rows] for start in range(0, len(X), rows))
-        _check_stored(path, array)  # or a chunk that vanished meanwhile would be zeros
-
     return array_table(
         path,
         wanted,
-        tuple(ours["names"]) if ours and key == "X" else numbered_names(n_columns),
-        read,
+        names,
+        partial(_read, path, array),
         ids=None if wanted.ids is None else beside(wanted.ids, "ids"),
         labels={name: beside(name, "labels") for name in wanted.labels},
         kind=ZarrTable,
@@ -89,6 +84,14 @@ def open_zarr(path: Path, wanted: Wanted) -> Table:
         n_rows=n_rows,
         dtype=float_dtype(array.dtype),
     )
+
+
+def _read(path: Path, array: Any, rows: int) -> Iterator[np.ndarray]:
+    chunk = (array.shards or array.chunks)[0]
+    step = max(1, rows // chunk) * chunk  # so that each chunk is unpacked once
+    for X in slices(array, step):
+        yield from slices(X, rows)
+    _check_stored(path, array)  # or a chunk that vanished meanwhile would be zeros
 
 
 def _arrays(zarr: Any, root: Any) -> dict[str, Any]:
