@@ -12,10 +12,12 @@
 
 #if defined(__GNUC__)
 #define ALWAYS_INLINE inline __attribute__((always_inline))
+#define NEVER_INLINE __attribute__((noinline))
 #define UNROLL _Pragma("GCC unroll 16")
 #define PREFETCH(address) __builtin_prefetch(address)
 #else
 #define ALWAYS_INLINE __forceinline
+#define NEVER_INLINE __declspec(noinline)
 #define UNROLL
 #define PREFETCH(address)
 #endif

@@ -15,6 +15,8 @@ namespace {
 
 constexpr int AHEAD = 16;  // entries between a prefetch and its use
 constexpr int LINE = 64;   // bytes
+constexpr int64_t NEAR = 32768;    // bytes
+constexpr int64_t AT_A_TIME = 64;  // rows in one tile after the other; their indices stay in the cache
 
 // Values of diag(left) A diag(right), the weights multiplied first, in float64.
 template <class T, class I>
@@ -132,33 +134,65 @@ template <class T, class I> struct Step {
     Table<T> sums;  // without rows if they are not wanted
 };
 
-// The step of row i in W columns from `column` on. Factors and terms that are zero are left out.
-template <int W, class T, class I> ALWAYS_INLINE void step_tile(const Step<T, I>& s, int64_t i, int64_t column) {
+// The step of some rows in W columns from `column` on. Factors and terms that are zero are left out.
+// Not inlined: with all tiles in one function the compiler would keep pointers in memory.
+template <int W, bool IS_FAR, class T, class I>
+NEVER_INLINE void step_tile(const Step<T, I>& step, Rows rows, int64_t column) {
     using Tile = Lanes<T, W>;
-    const auto row = [&s, column](int64_t j) {
-        return (j < s.x.rows ? s.x[j] : s.halo[j - s.x.rows]) + column;
+    const Step<T, I> s = step;
+    // Addresses as integers: the rows of the halo begin elsewhere, which is added without a branch.
+    const uintptr_t begin = uintptr_t(s.x.data + column), width = s.out.columns * sizeof(T);
+    const uintptr_t beyond = uintptr_t(s.halo.data) - uintptr_t(s.x.data) - s.x.rows * width;
+    const auto row = [=, own = s.x.rows](int64_t j) {
+        return reinterpret_cast<const T*>(begin + j * width + (j < own ? 0 : beyond));
     };
-    Tile y = Tile::zeros();
-    for (int64_t e = s.indptr[i], end = s.indptr[i + 1]; e < end; ++e) {
-        if constexpr (W * sizeof(T) >= LINE) {
-            const T* later = row(s.indices[e + AHEAD < s.indices.size ? e + AHEAD : e]);
-            UNROLL for (int c = 0; c < W; c += LINE / sizeof(T)) PREFETCH(later + c);
+    const I *indices = s.indices.data, *last = indices + s.indices.size - 1;
+    const Tile w = Tile::load(&s.w[column]);
+    for (int64_t i = rows.first; i < rows.last; ++i) {
+        Tile y = Tile::zeros();
+        for (int64_t e = s.indptr[i], end = s.indptr[i + 1]; e < end; ++e) {
+            if constexpr (IS_FAR && W * sizeof(T) >= LINE) {
+                const T* later = row(*std::min(indices + e + AHEAD, last));
+                UNROLL for (int c = 0; c < W; c += LINE / sizeof(T)) PREFETCH(later + c);
+            }
+            y.add(s.values[e], Tile::load(row(indices[e])));
         }
-        y.add(s.values[e], Tile::load(row(s.indices[e])));
+        y.add(-s.v[i], w);
+        y.scale(s.a);
+        if (s.b != 0) y.add(s.b, Tile::load(s.x[i] + column));
+        if (s.g != 0) y.add(-s.g, Tile::load(s.out[i] + column));
+        y.store(s.out[i] + column);
+        const auto add_to = [&y](T* target, T factor) {
+            Tile total = Tile::load(target);
+            total.add(factor, y);
+            total.store(target);
+        };
+        if (s.sums.rows) add_to(s.sums[i / CHUNK] + column, s.v[i]);
+        for (int64_t t = 0; t < s.terms.size; ++t)
+            if (s.terms[t] != 0) add_to(s.totals + (t * s.out.rows + i) * s.out.columns + column, s.terms[t]);
     }
-    y.add(-s.v[i], Tile::load(&s.w[column]));
-    y.scale(s.a);
-    if (s.b != 0) y.add(s.b, Tile::load(s.x[i] + column));
-    if (s.g != 0) y.add(-s.g, Tile::load(s.out[i] + column));
-    y.store(s.out[i] + column);
-    const auto add_to = [&y](T* target, T factor) {
-        Tile total = Tile::load(target);
-        total.add(factor, y);
-        total.store(target);
-    };
-    if (s.sums.rows) add_to(s.sums[i / CHUNK] + column, s.v[i]);
-    for (int64_t t = 0; t < s.terms.size; ++t)
-        if (s.terms[t] != 0) add_to(s.totals + (t * s.out.rows + i) * s.out.columns + column, s.terms[t]);
+}
+
+// True if a row reads more of x than the nearest cache holds: a prefetch then gains more than it costs.
+template <class T, class I> bool is_far(const Step<T, I>& s, int64_t i) {
+    const int64_t begin = s.indptr[i], end = s.indptr[i + 1];
+    const int64_t reach = begin < end ? std::abs(int64_t(s.indices[end - 1]) - int64_t(s.indices[begin])) : 0;
+    return reach * s.out.columns * int64_t(sizeof(T)) > NEAR;
+}
+
+template <bool IS_FAR, class T, class I> void step_tiles(const Step<T, I>& s, Rows rows) {
+    constexpr int UNIT = 16 / sizeof(T), WIDEST = REGISTER < 16 ? 8 * UNIT : 8 * REGISTER / sizeof(T);
+    const int64_t n = s.out.columns;
+    int64_t c = 0;
+    for (; c + WIDEST <= n; c += WIDEST) step_tile<WIDEST, IS_FAR>(s, rows, c);
+    if (WIDEST > 16 * UNIT && c + 16 * UNIT <= n) step_tile<16 * UNIT, IS_FAR>(s, rows, c), c += 16 * UNIT;
+    if (WIDEST > 8 * UNIT && c + 8 * UNIT <= n) step_tile<8 * UNIT, IS_FAR>(s, rows, c), c += 8 * UNIT;
+    if (c + 4 * UNIT <= n) step_tile<4 * UNIT, IS_FAR>(s, rows, c), c += 4 * UNIT;
+    if (c + 2 * UNIT <= n) step_tile<2 * UNIT, false>(s, rows, c), c += 2 * UNIT;
+    if (c + UNIT <= n) step_tile<UNIT, false>(s, rows, c), c += UNIT;
+    if (n - c == 3) step_tile<3, false>(s, rows, c);
+    if (n - c == 2) step_tile<2, false>(s, rows, c);
+    if (n - c == 1) step_tile<1, false>(s, rows, c);
 }
 
 template <class T, class I>
@@ -173,18 +207,12 @@ void heat_step(Ints indptr, Vector<const I> indices, Vector<const T> values, Tab
     const Rows rows(start, stop, out.rows);
     const Step<T, I> s{indptr, indices, values, x, halo, out, v, w, factors[0], factors[1], factors[2],
                        totals.data, terms, sums};
-    constexpr int UNIT = 16 / sizeof(T), WIDEST = REGISTER < 16 ? 8 * UNIT : 8 * REGISTER / sizeof(T);
-    for (int64_t i = rows.first; i < rows.last; ++i) {
-        int64_t c = 0;
-        for (; c + WIDEST <= n; c += WIDEST) step_tile<WIDEST>(s, i, c);
-        if (WIDEST > 16 * UNIT && c + 16 * UNIT <= n) step_tile<16 * UNIT>(s, i, c), c += 16 * UNIT;
-        if (WIDEST > 8 * UNIT && c + 8 * UNIT <= n) step_tile<8 * UNIT>(s, i, c), c += 8 * UNIT;
-        if (c + 4 * UNIT <= n) step_tile<4 * UNIT>(s, i, c), c += 4 * UNIT;
-        if (c + 2 * UNIT <= n) step_tile<2 * UNIT>(s, i, c), c += 2 * UNIT;
-        if (c + UNIT <= n) step_tile<UNIT>(s, i, c), c += UNIT;
-        if (n - c == 3) step_tile<3>(s, i, c);
-        if (n - c == 2) step_tile<2>(s, i, c);
-        if (n - c == 1) step_tile<1>(s, i, c);
+    for (Rows some = rows; some.first < rows.last; some.first += AT_A_TIME) {
+        some.last = std::min(some.first + AT_A_TIME, rows.last);
+        if (is_far(s, (some.first + some.last) / 2))
+            step_tiles<true>(s, some);
+        else
+            step_tiles<false>(s, some);
     }
 }
 
