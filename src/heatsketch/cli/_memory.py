@@ -37,7 +37,7 @@ def engine_within_limit(
                 f"--memory-limit {readable_bytes(memory_limit)}: how much memory {rows.path} takes "
                 "is not known before it is read; leave --memory-limit out."
             )
-        return None, "local"
+        return None, None
     from heatsketch import LocalEngine
 
     allowed = physical_memory() if memory_limit is None else memory_limit
@@ -50,7 +50,7 @@ def engine_within_limit(
             f"{readable_bytes(needed)} of memory, of {readable_bytes(allowed)} allowed; use fewer "
             f"--components or --neighbors, choose --columns, or {last}."
         )
-    limited = "local" if memory_limit is None else LocalEngine(memory_limit=int(allowed - ours))
+    limited = None if memory_limit is None else LocalEngine(memory_limit=int(allowed - ours))
     return needed, limited
 
 
