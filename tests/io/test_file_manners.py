@@ -151,6 +151,17 @@ def test_a_missing_library_says_how_to_install_it(tmp_path, extension, monkeypat
         pass
 
 
+def test_reading_text_without_pyarrow_says_how_to_install_it(tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_text("x\n1\n")
+
+    def absent(name, *arguments):
+        raise ImportError(name)
+
+    monkeypatch.setattr("heatsketch.io._failures.importlib.import_module", absent)
+    with pytest.raises(ImportError, match=r'need pyarrow.*pip install "heatsketch\[files\]"'):
+        open_table(tmp_path / "a.csv")
+
+
 def test_a_file_that_changes_meanwhile_is_noticed(tmp_path):
     (tmp_path / "a.csv").write_text("x\n1\n2\n")
     table = open_table(tmp_path / "a.csv")
