@@ -130,7 +130,7 @@ for name, ids, error, says in [
     ("too few", range(39), HeatSketchError, (r"shape \(39,\)", "must be 40.*number the rows")),
     ("negative", -np.arange(40), HeatSketchError, (r"array\(", "at least 0.*number the rows")),
     ("fractions", np.arange(40) / 2, DtypeError, (r"array\(", "40 integers.*number the rows")),
-    ("strings", [*map(str, range(40))], DtypeError, ("'0', '1'", r"row_names\.row_numbers\(")),
+    ("strings", [*map(str, range(40))], DtypeError, ("'0', '1'", r"heatsketch\.row_numbers\(")),
     ("truths", np.ones(40, bool), DtypeError, (r"array\(", "integers.*number the rows")),
     ("ragged", [[1], [1, 2]], DtypeError, (r"\[1, 2\]", "the same length")),
 ]:

@@ -55,7 +55,7 @@ def test_every_method_takes_as_many_threads_as_asked_for_and_gives_the_same_bits
         return submit(pool, *args)
 
     monkeypatch.setattr(ThreadPoolExecutor, "submit", counted)
-    for module in ("graph", "hard_pairs"):
+    for module in ("graph._neighbors", "diffusion._pair_search"):
         monkeypatch.setattr(f"heatsketch.{module}.TILE_ENTRIES", 50_000)  # several pieces
     one = list(answers(clone(model).set_params(n_jobs=1), points))
     assert not pools  # this thread does all the work
