@@ -306,7 +306,7 @@ CASES = [
     ),
     Case("weight NaN", "embed nan.edges -o o.csv", 4, "NaN in row 1 ('b'), column 2 ('c')"),
     Case("twins", "embed twins.parquet --columns x,y --ids who -o o.csv", 4, "row 0 is 'r0' and"),
-    Case("float ids", "embed float_ids.parquet --columns x,y --ids who -o o.csv", 4, "use integers"),
+    Case("float ids", "embed float_ids.parquet --columns x,y --ids who -o o.csv", 4, "integers or"),
     Case("negative", "embed negative.edges -o out.csv", 4, "-1"),
     Case(
         "new NaN", "transform m.heatsketch nan.npy -o out.npy", 4, "nan.npy contains NaN in row 7"
