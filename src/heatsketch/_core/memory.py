@@ -27,8 +27,7 @@ __all__ = [
 DENSE_COPIES = 2
 # All pairs recomputed: tiles and what is made of them, in all threads.
 TILES = 200 * 2**20
-# Libraries that a fit loads: 105 MiB, and 190 where it has to compile its loops first.
-LIBRARIES = 140 * 2**20
+LIBRARIES = 20 * 2**20  # what a fit loads besides what an import does
 UNION = 1.25  # entries of a symmetric graph, over those of its rows
 N_PROBES = 16
 
