@@ -27,7 +27,7 @@ __all__ = [
 DENSE_COPIES = 2
 # All pairs recomputed: tiles and what is made of them, in all threads.
 TILES = 200 * 2**20
-LIBRARIES = 20 * 2**20  # what a fit loads besides what an import does
+LIBRARIES = 30 * 2**20  # what a fit loads besides what an import does, and buffers of threads
 UNION = 1.25  # entries of a symmetric graph, over those of its rows
 N_PROBES = 16
 

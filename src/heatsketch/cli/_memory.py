@@ -14,7 +14,7 @@ from heatsketch.exceptions import MemoryBudgetError
 __all__ = ["engine_within_limit", "program_bytes"]
 
 # What is loaded after the forecast, besides the libraries of a fit: the writer of an output.
-LATER = 48 * 2**20
+LATER = 32 * 2**20
 USUAL = 240 * 2**20  # of the program, where the system does not tell
 CARRIED = 64  # bytes of an id or a label
 
