@@ -91,7 +91,7 @@ lines: ## count lines of code, without docstrings and comments
 	python .ci/count_lines.py
 
 bits: ## compare the numbers of two checkouts: make bits OLD=../old/src
-	python tests/compare_bits.py $(OLD) src
+	python tests/_support/compare_bits.py $(OLD) src
 
 clean: ## delete what the other targets made
 	rm -rf build dist mutants docs/_build docs/gallery docs/reference docs/sg_execution_times.rst .coverage* .hypothesis .*_cache

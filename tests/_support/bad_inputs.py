@@ -7,7 +7,7 @@ obey is in ``test_bad_inputs.py``. F1 to F16 are the families of failures of the
 
 Here are the points themselves, of which ``bad_points.py`` has more; ``bad_parameters.py`` has the
 parameters, sparse input and matrices over pairs, ``bad_models.py`` the models in files. Points that
-are refused whatever is asked go through every entry, the command line among them.
+are refused whatever is asked are tested in every entry point, the command line included.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def works(name, call, equals):
 
 
 class Points(NamedTuple):
-    """Points that no entry takes."""
+    """Points that every entry point rejects."""
 
     X: object
     in_files: str
@@ -102,7 +102,7 @@ CLOUD.setflags(write=False)
 
 
 def fit(X, *, kind=HeatSketch, n_components=4, row_ids=None, **parameters):
-    """Fit, and return what comes out of all entries: the embedding, and that of X as if new."""
+    """Fit, and return what all entry points return: the embedding, and that of X as if new."""
     model = kind(n_components, **parameters).fit(X, row_ids=row_ids)
     return np.vstack([model.embedding_, model.transform(X)])
 

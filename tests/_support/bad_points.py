@@ -1,6 +1,6 @@
-"""Rows for every entry: what is wrong with points, in everything that can hold points.
+"""Rows for every entry point: what is wrong with points, in everything that can hold points.
 
-Like ``bad_inputs.py``, whose table this adds to, and where the entries are.
+Like ``bad_inputs.py``, whose table this adds to, and which lists the entry points.
 """
 
 from __future__ import annotations

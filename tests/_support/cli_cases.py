@@ -195,7 +195,7 @@ CASES = [
     Case("seed", f"{EMBED} -o out.npy --seed -1", 2, "--seed"),
     Case("large seed", f"{EMBED} -o out.npy --seed 4294967296", 2, "4294967295"),
     Case("components", f"{EMBED} -o out.npy --components 0", 2, "at least 1; use one like 64"),
-    Case("size", f"{EMBED} -o out.npy --memory-limit sampling_keys", 2, "2GiB"),
+    Case("size", f"{EMBED} -o out.npy --memory-limit plenty", 2, "2GiB"),
     Case("no unit", f"{EMBED} -o out.npy --memory-limit 2", 2, "'2' is 2 bytes; give a unit"),
     Case("empty name", "embed points.parquet -o out.npy --columns x,,y", 2, "names with commas"),
     Case(

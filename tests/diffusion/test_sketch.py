@@ -83,7 +83,7 @@ def test_the_precision_is_the_higher_of_operator_and_block(made, n_neighbors):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=error * abs(wanted).max())
 
 
-STRANGE_BLOCKS = {
+INVALID_BLOCKS = {
     "too few rows": lambda G: G[:30],
     "too many rows": lambda G: np.vstack([G, G]),
     "no rows": lambda G: G[:0],
@@ -97,12 +97,12 @@ STRANGE_BLOCKS = {
 
 
 @pytest.mark.parametrize("n_neighbors", [None, 7])
-@pytest.mark.parametrize("invalid", STRANGE_BLOCKS)
+@pytest.mark.parametrize("invalid", INVALID_BLOCKS)
 @pytest.mark.parametrize("made", MADE_FROM_A_BLOCK)
 def test_an_invalid_block_is_refused_by_name(made, invalid, n_neighbors):
     A, G = operator(cloud(50), epsilon=1.5, n_neighbors=n_neighbors), gaussian_matrix(50, 4, seed=0)
     with pytest.raises(HeatSketchError, match=r"^G (has|holds)"):
-        MADE_FROM_A_BLOCK[made](A, STRANGE_BLOCKS[invalid](G))
+        MADE_FROM_A_BLOCK[made](A, INVALID_BLOCKS[invalid](G))
 
 
 SAME_BLOCKS = {

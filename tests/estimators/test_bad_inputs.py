@@ -1,8 +1,8 @@
 """The one law of bad input, run over the table in ``bad_inputs.py`` and its sisters.
 
-The right type, the right message, no other warning than the one estimated (numpy's above all),
-never NaN or infinity in any output, and an end within ten seconds. Points that no entry takes are
-put into files, too, for the command line.
+The right type, the right message, no other warning than the one expected (numpy's above all),
+never NaN or infinity in any output, and an end within ten seconds. Points that
+every entry point rejects are put into files, too, for the command line.
 """
 
 from __future__ import annotations

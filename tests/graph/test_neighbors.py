@@ -268,7 +268,7 @@ def test_stacked_blocks_may_hold_more_than_int32_counts(monkeypatch):
     np.testing.assert_array_equal(indptr, (2**31 - 1) * np.arange(4))
 
 
-# --- the entry -------------------------------------------------------------------------------
+# --- validation -------------------------------------------------------------------------------
 
 
 def of_another_machine(X):

@@ -58,7 +58,7 @@ def test_input_is_not_output(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("estimated", "block", "message"),
+    ("declared", "block", "message"),
     [
         ({}, Block(np.ones((2, 3))), r"shape \(2, 3\), and .* has 2 columns"),
         ({}, Block(np.ones((2, 2)), ids=[1, 2]), "block has ids"),
@@ -68,11 +68,11 @@ def test_input_is_not_output(tmp_path):
         ({"ids": "who"}, Block(np.ones((1, 2)), ids=["a\0"]), "NUL"),
     ],
 )
-def test_blocks_are_checked(tmp_path, estimated, block, message):
+def test_blocks_are_checked(tmp_path, declared, block, message):
     path = tmp_path / "a.parquet"
     with (
         pytest.raises(HeatSketchError, match=message),
-        table_writer(path, ["x", "y"], **estimated) as writer,
+        table_writer(path, ["x", "y"], **declared) as writer,
     ):
         writer.append(block)
     assert not list(tmp_path.iterdir())

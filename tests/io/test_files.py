@@ -69,12 +69,12 @@ def tables(draw):
 def written(folder, extension, table, rows):
     X, names, id_name, ids, labels = table
     path = Path(folder, f"tàble{extension}")
-    estimated = {} if extension == ".npy" else {"ids": id_name, "labels": list(labels)}
-    with table_writer(path, names, dtype=X.dtype, **estimated) as writer:
+    declared = {} if extension == ".npy" else {"ids": id_name, "labels": list(labels)}
+    with table_writer(path, names, dtype=X.dtype, **declared) as writer:
         for start in range(0, len(X), rows):
             part = slice(start, start + rows)
             carried = {name: values[part] for name, values in labels.items()}
-            writer.append(Block(X[part], ids[part], carried) if estimated else Block(X[part]))
+            writer.append(Block(X[part], ids[part], carried) if declared else Block(X[part]))
     return path
 
 
@@ -269,9 +269,7 @@ def test_all_columns_of_text_are_named_at_once(tmp_path):
 
 def test_a_first_line_of_numbers_is_asked_about(tmp_path):
     (tmp_path / "a.csv").write_text("0,1\n5,6\n")
-    with pytest.raises(
-        FileFormatError, match="may be names or numbers; say which with header=True"
-    ):
+    with pytest.raises(FileFormatError, match="may be names or numbers; pass header=True"):
         open_table(tmp_path / "a.csv")
     assert open_table(tmp_path / "a.csv", header=True).names == ("0", "1")
     assert open_table(tmp_path / "a.csv", header=False).read().X.tolist() == [[0, 1], [5, 6]]

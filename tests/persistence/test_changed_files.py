@@ -454,7 +454,7 @@ def test_killed_at_any_point_saving_leaves_the_old_or_the_new(overwrite, tmp_pat
             assert word_in(folder / "out") in (("one", "two") if overwrite else ("two",))
         put_word(folder / "out", "three", overwrite=True)
         assert word_in(folder / "out") == "three" and visible(folder) == ["out"]
-    assert n_points >= 10
+    assert n_points >= 15
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EDQUOT])

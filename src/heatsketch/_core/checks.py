@@ -303,13 +303,13 @@ def check_places(X: Any, name: str) -> None:
     if not rises or ends[-1] > n_stored:
         raise HeatSketchError(
             f"{name}.indptr of a sparse matrix of shape {X.shape} must rise from 0 to at most "
-            f"{n_stored} in {n_ends + 1} numbers; make {name} anew."
+            f"{n_stored} in {n_ends + 1} numbers; build {name} again."
         )
     places = X.indices[: ends[-1]]
     if places.size and not 0 <= places.min() <= places.max() < n_places:
         raise HeatSketchError(
             f"{name}.indices go from {places.min()} to {places.max()}, beyond a sparse matrix of "
-            f"shape {X.shape}; make {name} anew, with indices from 0 to {n_places - 1}."
+            f"shape {X.shape}; build {name} again, with indices from 0 to {n_places - 1}."
         )
 
 

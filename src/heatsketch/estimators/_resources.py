@@ -29,7 +29,7 @@ def estimate_memory(
     r"""Peak memory of :meth:`HeatSketch.fit` besides ``X``, in bytes.
 
     It grows like :math:`n` with neighbours. With all pairs it grows like :math:`n^2` as long as
-    there is enough memory; beyond, affinities are computed anew at every product. Usually within a
+    there is enough memory; beyond, affinities are recomputed at every product. Usually within a
     quarter of the truth.
 
     Parameters

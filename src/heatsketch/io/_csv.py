@@ -151,7 +151,7 @@ def _header(path: Path, file: IO[bytes], header: bool | None) -> tuple[tuple[str
         raise FileFormatError(
             path,
             f"its first line, {','.join(first)[:60]!r}, may be names or numbers",
-            "say which with header=True or header=False",
+            "pass header=True or header=False",
         )
     return (numbered_names(len(first)), 0) if header is False else (tuple(first), file.tell())
 
@@ -164,7 +164,7 @@ def _check_separator(path: Path, name: str) -> None:
         raise FileFormatError(
             path,
             f"its first line, {name[:60]!r}, has {other!r} where columns have {ours!r}",
-            f"write it anew; pandas.read_csv reads it with sep={other!r}",
+            f"save it with {ours!r} between columns; pandas.read_csv reads it with sep={other!r}",
         )
 
 

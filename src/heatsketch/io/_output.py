@@ -56,7 +56,7 @@ class TableWriter:
         Parameters
         ----------
         block : Block
-            With ids, and with labels, if and only if they were estimated.
+            With ids, and with labels, if and only if they were declared.
         """
         X = np.ascontiguousarray(block.X, dtype=self._columns.dtype)
         if X.ndim != 2 or X.shape[1] != len(self._columns.names):
@@ -68,7 +68,7 @@ class TableWriter:
             there = "no ids" if block.ids is None else "ids"
             raise HeatSketchError(
                 f"block has {there}, but {self._path} was opened with ids={self._columns.ids!r}; "
-                "announce them in table_writer, or leave them out."
+                "declare them in table_writer, or leave them out."
             )
         if set(block.labels) != set(self._columns.labels):
             raise HeatSketchError(

@@ -58,7 +58,7 @@ def heatsketch(
         Which graph to use: ``uns[neighbors_key]`` names the entry of ``obsp`` with its distances.
         If left out, the one of ``scanpy.pp.neighbors`` without ``key_added``.
     use_rep : str, optional
-        Look for neighbours anew, in this entry of ``obsm``, or in "X".
+        Search neighbours again, in this entry of ``obsm``, or in "X".
     key_added : str, optional
         Name of the results in ``obsm`` and in ``uns``.
     rng : int, numpy.random.Generator or None, default=None

@@ -2,7 +2,7 @@
 
 ::
 
-    python tests/compare_bits.py OLD/src NEW/src
+    python tests/_support/compare_bits.py OLD/src NEW/src
 
 Each checkout fits the same models in a process of its own and prints a digest of every array.
 """

@@ -1,6 +1,6 @@
 """The pictures that are compared with those in ``tests/baseline``.
 
-Run it after a wanted change, and look at what it wrote: ``python tests/pictures.py``.
+Run it after a wanted change, and look at what it wrote: ``python tests/_support/pictures.py``.
 """
 
 from functools import cache
@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from heatsketch import HeatSketch, plot
 from heatsketch.diffusion import drift
 
-BASELINE = Path(__file__).parent / "baseline"
+BASELINE = Path(__file__).parents[1] / "baseline"
 SIZE = {"dpi": 60, "metadata": {"Software": None}}
 
 
