@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: bits lines help install lint test lowest nightly weekly repeat fuzz mutants audit sbom docs visit pictures bench chaos grid reproduce clean
+.PHONY: bits lines help install lint test lowest sanitize nightly weekly repeat fuzz mutants audit sbom docs visit pictures bench chaos grid reproduce clean
 
 help: ## list these targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,6 +27,12 @@ lowest: ## the tests with the lowest version of each library that we allow, in b
 	uv pip install --quiet --python build/lowest --requirements build/lowest/requirements.txt --group test --editable .
 	build/lowest/bin/python -m pytest -n 2 -m "not untraced" -W ignore::pytest.PytestRemovedIn10Warning \
 	--deselect tests/test_plot.py::test_pictures_look_as_they_did tests # drawn by a later matplotlib
+
+sanitize: ## the tests of compiled loops and hostile input with AddressSanitizer and UBSan, in build/sanitize
+	python -m pip install --quiet --no-deps --upgrade --target build/sanitize --config-settings cmake.define.HEATSKETCH_SANITIZE=ON .
+	PYTHONPATH=build/sanitize PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so)" \
+	python -m pytest --timeout=3600 -p no:cacheprovider tests/core/test_kernels.py tests/graph tests/io/test_hostile_files.py tests/persistence/test_changed_files.py
 
 nightly: ## what takes too long for every change: more examples, flipped bits, kills by the system
 	HEATSKETCH_BIT_FLIPS=10000 HEATSKETCH_CHANGED_FILES=20000 HEATSKETCH_STRACE=1 \

@@ -1,37 +1,12 @@
 """Distances that follow the shape of the data, with error bars, for points and graphs.
 
 The estimators are here. Their building blocks are in :mod:`heatsketch.diffusion` and
-:mod:`heatsketch.graph`.
+:mod:`heatsketch.graph`. Names are imported when they are first used (``__init__.pyi``).
 """
 
-from heatsketch._core.row_names import row_numbers
-from heatsketch.diffusion import DiffusionNeighbors, DistanceEstimate, Drift, components_needed
-from heatsketch.engines import DaskEngine, Engine, LocalEngine
-from heatsketch.estimators import (
-    DiffusionMap,
-    HeatSketch,
-    NearIsometry,
-    estimate_memory,
-    load,
-    model_info,
-)
+import lazy_loader
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "DaskEngine",
-    "DiffusionMap",
-    "DiffusionNeighbors",
-    "DistanceEstimate",
-    "Drift",
-    "Engine",
-    "HeatSketch",
-    "LocalEngine",
-    "NearIsometry",
-    "__version__",
-    "components_needed",
-    "estimate_memory",
-    "load",
-    "model_info",
-    "row_numbers",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ += ["__version__"]

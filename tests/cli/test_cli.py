@@ -16,6 +16,7 @@ import heatsketch
 from heatsketch import HeatSketch
 from heatsketch._core.row_names import row_number, row_numbers
 from heatsketch.cli import app
+from heatsketch.cli._command import COMMANDS, load_command
 from heatsketch.cli._exit_codes import EXIT_CODES, in_options
 from heatsketch.io import open_table
 from heatsketch.persistence._container import read_model_file, write_model_file
@@ -308,3 +309,8 @@ def test_numbers_of_rows_are_frozen():
     assert row_number("Größe") == 7988329660597036358
     assert row_numbers(np.array([-1]))[0] == row_number("-1")
     assert min(row_number(text) for text in ("", "01", "1.0", "-1", str(2**62))) >= 2**62
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_shows_the_first_line_of_their_help(name):
+    assert load_command(name).help.splitlines()[0] == COMMANDS[name][0]

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from heatsketch import __version__
+from heatsketch.cli._command import COMMANDS, load_command
 from heatsketch.cli._console import Reply, as_json, plain_warnings, say, visible
 from heatsketch.cli._exit_codes import (
     EXIT_CODES,
@@ -31,6 +32,19 @@ __all__ = ["Application", "app"]
 
 class Application(TyperGroup):
     """All commands, with one way to end."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:
+        """Return what the list of commands shows of one, without importing it."""
+        return TyperCommand(cmd_name, help=COMMANDS[cmd_name][0]) if cmd_name in COMMANDS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the command that is to run."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, load_command(args[0]), rest
 
     def main(
         self,

@@ -1,18 +1,56 @@
-"""The options that every command has, added in one place."""
+"""All commands, and the options that each of them has."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
 from functools import wraps
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from heatsketch.cli._console import Reply, showing_progress
 from heatsketch.cli._exit_codes import CommandError, ExitCode
 
-__all__ = ["command"]
+__all__ = ["COMMANDS", "load_command"]
+
+# Name, summary and example. A command is the function of that name in the module of that name.
+COMMANDS = {
+    "embed": (
+        "Embed the rows of a table, or the nodes of a graph.",
+        "heatsketch embed cells.parquet -o embedding.parquet --model cells.heatsketch",
+    ),
+    "transform": (
+        "Embed new rows by the rule that embedded those of the model.",
+        "heatsketch transform cells.heatsketch new.parquet -o new_embedding.parquet",
+    ),
+    "distances": (
+        "Say how far rows of a model are from each other, with intervals.",
+        "heatsketch distances cells.heatsketch 0 1 0 2 --confidence 0.99",
+    ),
+    "drift": (
+        "Say how far the geometry moved between two models, and which rows moved more than others.",
+        "heatsketch drift monday.heatsketch tuesday.heatsketch --json",
+    ),
+    "info": (
+        "Say what a model holds: its options, its size, and what wrote it.",
+        "heatsketch info cells.heatsketch",
+    ),
+    "plan": (
+        "Say how much memory an embedding takes on this machine, or memory and time on a cluster.",
+        "heatsketch plan --n 1e7 --d 16 --k 32",
+    ),
+    "report": (
+        "Write a model as one page, which opens in a browser without a network.",
+        "heatsketch report cells.heatsketch --data cells.parquet --color type -o cells.html",
+    ),
+    "reproduce": (
+        "Run the paper's experiments, draw its figures and judge its claims.",
+        "heatsketch reproduce torus klein --trials 10 --out figures",
+    ),
+}
 
 SHARED = {
     "as_json": (
@@ -37,17 +75,9 @@ SHARED = {
 }
 
 
-def command(app: typer.Typer, function: Callable[..., Reply], example: str) -> None:
-    """Make a function a command of the program.
-
-    Parameters
-    ----------
-    app : typer.Typer
-    function : callable
-        Its parameters are the options of the command, and its docstring the help.
-    example : str
-        Shown under the help.
-    """
+def load_command(name: str) -> Any:
+    """Return a command: its parameters are the options, and its docstring is the help."""
+    function: Callable[..., Reply] = getattr(import_module(f"heatsketch.cli._{name}"), name)
 
     @wraps(function)
     def with_progress(*, as_json: bool, progress: bool | None, debug: bool, **given: Any) -> Reply:
@@ -68,4 +98,6 @@ def command(app: typer.Typer, function: Callable[..., Reply], example: str) -> N
     parameters = [*signature.parameters.values(), *shared]
     with_progress.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     with_progress.__annotations__ = {p.name: p.annotation for p in parameters}
-    app.command(name=function.__name__, epilog=f"Example: {example}")(with_progress)
+    alone = typer.Typer(add_completion=False)
+    alone.command(name, epilog=f"Example: {COMMANDS[name][1]}")(with_progress)
+    return get_command(alone)

@@ -65,9 +65,9 @@ __all__ = [
 HORIZON = 10_000
 # Relative error of distances; a sketch of 64 components has one of 9 %.
 TOLERANCE = 0.01
-# Lanczos: checked after so many steps, and whenever half as many have been added. The interval is
-# settled once the gap to its end changes by no more than this between two checks.
-FIRST_CHECK, MOST_STEPS, SETTLED = 16, 1000, 0.1
+# Lanczos: checked after so many steps, and whenever a quarter as many have been added. The interval
+# is settled once the residual of the largest Ritz value is so small a share of the gap to its end.
+FIRST_CHECK, MOST_STEPS, SETTLED = 16, 1000, 0.25
 # By how much connected components are moved apart, over the root mean square row of the embedding.
 SEPARATION = 8
 GRID = 64
@@ -252,7 +252,7 @@ def spectrum(A: Any, components: Components | None = None, end: float = 1.0) -> 
     length = math.sqrt(_products(current, current)[0])
     if not length > 0:
         return Interval(0.0, 0.5)  # nothing but stationary directions
-    current, previous, check, gap = current / length, None, FIRST_CHECK, math.inf
+    current, previous, check = current / length, None, FIRST_CHECK
     diagonal, side = list[float](), [0.0]
     for n_steps in range(1, min(MOST_STEPS, A.shape[0]) + 1):
         w, factors = A.stationary_coefficients(current), (1.0, 0.0, side[-1])
@@ -264,12 +264,10 @@ def spectrum(A: Any, components: Components | None = None, end: float = 1.0) -> 
         if side[-1] < 16 * machine_epsilon(A.dtype):
             break
         if n_steps == check:
-            before, (_, largest, residual) = gap, _ends(diagonal, side)
-            gap = end - largest
-            is_settled = gap >= (1 - SETTLED) * before and residual <= SETTLED * gap
-            if is_settled or gap <= 2 * (end - 1):
+            _, largest, residual = _ends(diagonal, side)
+            if residual <= SETTLED * (end - largest) or end - largest <= 2 * (end - 1):
                 break
-            check = 3 * check // 2
+            check = 5 * check // 4
         following = computed(A.matrix, (following - diagonal[-1] * current) / side[-1])
         if components is not None:
             following = components.deflate(following)
@@ -277,7 +275,8 @@ def spectrum(A: Any, components: Components | None = None, end: float = 1.0) -> 
     low, largest, residual = _ends(diagonal, side)
     # Zero belongs to it: the eigenvalue of the stationary direction, once that is left out.
     low = min(max(math.floor(low * GRID) / GRID, -1.0), 0.0)
-    gap = end - largest - residual
+    # A Ritz value is below its eigenvalue by about residual**2 / gap.
+    gap = end - largest - residual * min(max(SETTLED, residual / (end - largest)), 1.0)
     if gap <= 2 * (end - 1):  # the horizon is nearer
         return Interval(low, 1.0)
     return Interval(low, min(end - 2 ** (math.floor(4 * math.log2(gap)) / 4), 1.0))

@@ -1,0 +1,41 @@
+from . import datasets, diffusion, exceptions, graph, io, plot, report, scanpy, testing
+from ._core.row_names import row_numbers
+from .diffusion import DiffusionNeighbors, DistanceEstimate, Drift, components_needed
+from .engines import DaskEngine, Engine, LocalEngine
+from .estimators import (
+    DiffusionMap,
+    HeatSketch,
+    NearIsometry,
+    estimate_memory,
+    load,
+    model_info,
+)
+
+__version__: str
+
+__all__ = [
+    "DaskEngine",
+    "DiffusionMap",
+    "DiffusionNeighbors",
+    "DistanceEstimate",
+    "Drift",
+    "Engine",
+    "HeatSketch",
+    "LocalEngine",
+    "NearIsometry",
+    "__version__",
+    "components_needed",
+    "datasets",
+    "diffusion",
+    "estimate_memory",
+    "exceptions",
+    "graph",
+    "io",
+    "load",
+    "model_info",
+    "plot",
+    "report",
+    "row_numbers",
+    "scanpy",
+    "testing",
+]
