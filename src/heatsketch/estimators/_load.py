@@ -12,7 +12,7 @@ from heatsketch.estimators.diffusion_map import DiffusionMap
 from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.estimators.near_isometry import NearIsometry
 from heatsketch.persistence._container import read_header
-from heatsketch.persistence._save_load import refused_by, restored, typed
+from heatsketch.persistence._save_load import invalid_in, restored, typed
 
 __all__ = ["load", "model_info"]
 
@@ -100,7 +100,7 @@ def model_info(path: Any) -> dict[str, Any]:
     ('HeatSketch', 100, 3, 8, 4)
     """
     about = read_header(path)
-    with refused_by(path):
+    with invalid_in(path):
         parts = ("parameters", "values", "versions")
         parameters, values, versions = (typed(about, part, dict) for part in parts)
     arrays = about["arrays"]
