@@ -226,7 +226,7 @@ def test_only_a_sketch_with_its_training_data_has_a_report(tmp_path):
     with pytest.raises(HeatSketchError, match="model=DiffusionMap has no sketch"):
         write_report(DiffusionMap(2).fit(X), page)
     model = HeatSketch(4).fit(X)
-    with pytest.raises(HeatSketchError, match="must be integers of at least 1"):
+    with pytest.raises(HeatSketchError, match="must be an integer of at least 1"):
         write_report(model, page, powers=[0, 1])
     with pytest.raises(HeatSketchError, match=r"names of shape \(2,\) must be 30"):
         write_report(model, page, names=["a", "b"])

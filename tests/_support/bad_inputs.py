@@ -345,7 +345,7 @@ for name, parameters in [("all pairs", {}), ("bistochastic", {"normalization": "
         lambda parameters=parameters: fit(TWICE, **parameters)[:40],
         lambda parameters=parameters: np.repeat(fit(TWICE, **parameters)[:40:8], 8, axis=0),
     )
-NO_HEAT = ("^The neighbour graph", "n_connected_components_={}", "larger n_neighbors")
+NO_HEAT = ("^The neighbour graph", "{} connected components", "more neighbours than n_neighbors")
 for name, X, parameters, n_pieces in [
     ("an isolated point", np.vstack([CLOUD, [[1e3] * 3]]), {"epsilon": 4.0}, 2),
     ("two clusters", np.vstack([CLOUD, CLOUD + 1e3]), {"epsilon": 4.0}, 2),

@@ -88,7 +88,7 @@ refused(
     "a model with a metric of the user's own",
     partial(save, "model", metric=own_metric),
     NotStorableError,
-    ("^metric=", "own_metric", "use a name"),
+    ("^metric=", "own_metric", "fit with a name"),
 )
 refused(
     "a model without its training data",

@@ -78,14 +78,14 @@ refused(
     "F12: a root of a negative eigenvalue",
     partial(fit, CLOUD, kind=DiffusionMap, n_components=39, n_neighbors=5, power=1.5),
     SpectrumError,
-    ("power=1.5", "eigenvalue -0", "use a whole power"),
+    ("power=1.5", "eigenvalue -0", "use an integer power"),
 )
 
 refused(
     "a power that is not whole, of a negative eigenvalue",
     partial(fit, CLOUD, n_neighbors=5, power=2.5),
     SpectrumError,
-    ("^power=2.5", "negative eigenvalue", "use a whole power"),
+    ("^power=2.5", "negative eigenvalue", "use an integer power"),
 )
 says = ("^power=2", "its largest entry is 0", "If all points of X are equal")
 warned("equal points", partial(fit, np.ones((9, 2))), [UnderflowWarning], says)
@@ -110,7 +110,8 @@ for method, bad, says in [
     ("diffusion_map", 1000, ("n_components=", "1000", "integer from 1 to 4")),
 ]:
     name, call = f"{method}({bad!r})", partial(ask, method, bad)
-    refused(name, call, HeatSketchError, (f"^{says[0]}", *says[1:]))
+    error = HeatSketchError if isinstance(bad, int) else DtypeError
+    refused(name, call, error, (f"^{says[0]}", *says[1:]))
 call = partial(ask, "drift", DiffusionMap(2).fit(CLOUD))
 refused("drift of a map", call, DtypeError, ("^other", "DiffusionMap", "give a fitted HeatSketch"))
 for name, bad, least in [
@@ -171,7 +172,7 @@ for metric in ("manhattan", "jaccard"):
     says = (f"metric='{metric}'", r"sparse X of shape \(40, 3\)", r"X\.toarray\(\)")
     refused(f"sparse with {metric}", partial(fit, SPARSE, metric=metric), DtypeError, says)
 for X in (np.vstack([CLOUD, np.zeros(3)]), sparse.vstack([SPARSE, sparse.csr_array((1, 3))])):
-    says = ('metric="cosine"', "row 40 of X", "drop such rows")
+    says = ("metric='cosine'", "row 40 of X", "drop such rows")
     call = partial(fit, X, metric="cosine")
     refused(f"cosine of a zero row, {type(X).__name__}", call, AffinityError, says)
 
@@ -290,7 +291,7 @@ refused(
     "all pairs beyond memory",
     fit_in_a_gibibyte,
     MemoryBudgetError,
-    ("n_neighbors=None", r"about 93\d\.\d GiB of the 1\.0 GiB", "use n_neighbors=15"),
+    ("n_neighbors=None", r"about 93\d\.\d GiB of the 1\.0 GiB", "use 15 neighbours"),
 )
 works(
     "more entries than int32 can count",

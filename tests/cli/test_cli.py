@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import pickle
 import re
 import shutil
 
@@ -17,6 +18,12 @@ from heatsketch import HeatSketch
 from heatsketch._core.row_names import row_number, row_numbers
 from heatsketch.cli import app
 from heatsketch.cli._exit_codes import EXIT_CODES, in_options
+from heatsketch.exceptions import (
+    FileFormatError,
+    HeatSketchError,
+    HeatSketchWarning,
+    OutputExistsError,
+)
 from heatsketch.io import open_table
 from heatsketch.persistence._container import read_model_file, write_model_file
 
@@ -212,7 +219,7 @@ def test_warnings_are_one_line(workspace):
     assert line.startswith("warning: ")
     assert json.loads(result.stdout)["warnings"] == [line.removeprefix("warning: ")]
     assert "2 connected components" in line
-    assert "Use a larger --neighbors" in line
+    assert "more neighbours than --neighbors 5" in line
 
 
 def test_an_infinite_bound_is_null(workspace):
@@ -293,11 +300,27 @@ def test_a_missing_library_is_told_before_the_work(workspace, monkeypatch):
     assert 'pip install "heatsketch[files]"' in result.stderr
 
 
-def test_messages_speak_of_options():
-    assert in_options("n_neighbors=5 is odd; pass overwrite=True") == (
-        "--neighbors 5 is odd; use --overwrite"
+def test_options_stand_for_the_parameters_that_an_error_names():
+    message = "n_neighbors=5 is odd, labels=['a b', 'c'] too; pass overwrite=True, not key='x'."
+    named = {"n_neighbors": 5, "labels": ["a b", "c"], "overwrite": True}
+    for kind in (HeatSketchError, HeatSketchWarning):
+        assert in_options(kind(message, **named)) == (
+            "--neighbors 5 is odd, --labels 'a b,c' too; pass --overwrite, not key='x'."
+        )
+    assert in_options(HeatSketchError("all of n_neighbors=None", n_neighbors=None)) == (
+        "all of --neighbors all"
     )
-    assert in_options("epsilon_estimate=3, my_columns=4") == "epsilon_estimate=3, my_columns=4"
+
+
+def test_errors_keep_the_parameters_that_they_name_when_pickled():
+    for error in (
+        HeatSketchError("a=1", a=1),
+        FileFormatError("x", "header=True", "leave it out", header=True),
+        OutputExistsError(17, "x exists; pass overwrite=True", "x"),
+    ):
+        again = pickle.loads(pickle.dumps(error))
+        assert again.parameters == error.parameters != {}
+        assert str(again) == str(error)
 
 
 def test_numbers_of_rows_are_frozen():

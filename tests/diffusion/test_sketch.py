@@ -250,9 +250,9 @@ def test_a_graph_may_have_whole_weights(dtype):
     ("options", "says"),
     [
         ({"power": 1, "stationary": "Keep"}, r"stationary='Keep' is unknown; use"),
-        ({"power": -1}, r"power=-1 is negative or not whole; use"),
-        ({"power": 1.5}, r"power=1.5 is negative or not whole; use"),
-        ({"power": np.nan}, r"power=nan is negative or not whole; use"),
+        ({"power": -1}, r"power=-1 must be an integer of at least 0"),
+        ({"power": 1.5}, r"power=1.5 must be an integer of at least 0"),
+        ({"power": np.nan}, r"power=nan must be an integer of at least 0"),
         ({"power": 1, "pairs": [[0, 1], [2]]}, "different lengths"),
         ({"power": 1, "pairs": [0, 1]}, r"pairs has shape \(2,\) and dtype int64; give"),
     ],

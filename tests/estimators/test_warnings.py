@@ -32,12 +32,12 @@ def distances(n_neighbors):
 SITUATIONS = {
     "neighbours": (
         (CLUSTERS, {"n_neighbors": 5}),
-        "larger n_neighbors .* larger number for epsilon",
+        "more neighbours than n_neighbors=.* larger number for epsilon",
         (CLUSTERS, {"n_neighbors": 30, "epsilon": 1e3}),
     ),
     "neighbours, a number for epsilon": (
         (CLUSTERS, {"n_neighbors": 5, "epsilon": 4.0}),
-        "larger n_neighbors .* larger number for epsilon",
+        "more neighbours than n_neighbors=.* larger number for epsilon",
         (CLUSTERS, {"n_neighbors": 30, "epsilon": 1e3}),
     ),
     "all pairs": (
@@ -57,7 +57,7 @@ SITUATIONS = {
     ),
     "distances, all": (
         (distances(39).toarray(), {"metric": "precomputed", "n_neighbors": 5}),
-        "larger n_neighbors .* larger number for epsilon",
+        "more neighbours than n_neighbors=.* larger number for epsilon",
         (distances(39).toarray(), {"metric": "precomputed", "n_neighbors": 30, "epsilon": 1e3}),
     ),
     "a graph": (
@@ -77,7 +77,7 @@ SITUATIONS = {
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_what_is_advised_connects_the_graph(situation, estimator):
     (X, options), advice, (more, followed) = SITUATIONS[situation]
-    with pytest.warns(DisconnectedGraphWarning, match="=2 connected") as caught:
+    with pytest.warns(DisconnectedGraphWarning, match="has 2 connected") as caught:
         ESTIMATORS[estimator](**options).fit(X)
     (warning,) = caught
     assert re.search(advice, str(warning.message))

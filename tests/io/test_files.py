@@ -231,7 +231,7 @@ def test_csv_of_others(tmp_path):
     block = open_table(path, ids="name").read()
     assert block.ids.tolist() == ["Smith, J\n", "007"]
     np.testing.assert_array_equal(block.X, [[1, np.nan], [-2e3, np.nan]])
-    with pytest.raises(FileFormatError, match=r"column 'name' does not hold numbers; carry it"):
+    with pytest.raises(FileFormatError, match=r"column 'name' does not hold numbers; pass it"):
         open_table(path)
 
 
@@ -243,7 +243,7 @@ def test_no_number_is_none_in_every_row(tmp_path, row, field, beside):
     lines = ["a_1,b,n", *["1,2,x_1"] * row, f"{beside},{field},x_2", "1,2,é"]
     (tmp_path / "a.csv").write_text("\n".join(lines), encoding="utf-8")
     told = rf"row {row} of column 'b' is '{re.escape(field)}', which is no number; correct it"
-    seen_first = r"column 'b' does not hold numbers; carry it along"
+    seen_first = r"column 'b' does not hold numbers; pass it through"
     with pytest.raises(FileFormatError, match=rf"{told}|{seen_first}"):
         open_table(tmp_path / "a.csv", labels=["n"]).read()
     assert open_table(tmp_path / "a.csv", labels=["n", "b"]).read().labels["b"][row] == field

@@ -7,7 +7,7 @@ it is, without a copy.
 
 from __future__ import annotations
 
-import operator
+import math
 import reprlib
 from typing import Any
 
@@ -28,6 +28,7 @@ __all__ = [
     "check_distances",
     "check_dtype",
     "check_finite",
+    "check_integer",
     "check_nonnegative",
     "check_not_filled",
     "check_places",
@@ -40,7 +41,6 @@ __all__ = [
     "plain_distances",
     "plain_floats",
     "stored",
-    "whole_number",
 ]
 
 _NUMBERS = "biuf"  # kinds of dtype: bool, int, uint, float
@@ -50,26 +50,27 @@ _COMPRESSED = {"csr", "csc", "bsr"}  # formats of indices and of where their row
 _FILLED = {"bsr", "dia"}  # formats that fill up with zeros what they do not store
 
 
-def whole_number(value: Any, name: str, *, least: int | None = None) -> int:
-    """Return a number of things as one of Python's integers, which do not wrap around.
+def check_integer(name: str, value: Any, *, least: int = 1, most: float = math.inf) -> int:
+    """Return an integer as one of Python's, which do not wrap around; 1e4 is one, too.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch._core.checks import whole_number
-    >>> whole_number(np.uint8(200), "n_points") + 100
-    300
+    >>> from heatsketch._core.checks import check_integer
+    >>> check_integer("n_points", np.uint8(200)) + 100, check_integer("n_points", 1e4)
+    (300, 10000)
     """
+    wanted = f"from {least} to {most}" if most < math.inf else f"of at least {least}"
     try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = operator.index(value)
-    except TypeError:
-        raise DtypeError(
-            f"{name}={value!r} must be an integer; use int({name}) if it stands for one."
-        ) from None
-    if least is not None and number < least:
-        raise HeatSketchError(f"{name}={number} must be at least {least}; use a larger number.")
+        number = int(value)
+        is_integer = number == value and not isinstance(value, bool | np.bool_)
+    except (TypeError, ValueError, OverflowError):
+        is_integer = False
+    if not is_integer:
+        shown = reprlib.repr(value)
+        raise DtypeError(f"{name}={shown} must be an integer {wanted}.", **{name: value})
+    if not least <= number <= most:
+        raise HeatSketchError(f"{name}={number} must be an integer {wanted}.", **{name: number})
     return number
 
 
@@ -188,7 +189,8 @@ def check_square(X: Any, *, name: str) -> None:
     if X.shape[0] != X.shape[1]:
         raise AffinityError(
             f"{name} makes X a square matrix over pairs of points, "
-            f"but X has shape {X.shape}; give one row and one column for each point."
+            f"but X has shape {X.shape}; give one row and one column for each point.",
+            **_parameter(name),
         )
 
 
@@ -198,7 +200,8 @@ def check_symmetric(X: Any, *, name: str) -> None:
     if asymmetry > 10 * np.finfo(X.dtype).eps * scale:
         raise AffinityError(
             f"{name} needs a symmetric X, but X and its transpose differ by up to "
-            f"{asymmetry:.3g}; use (X + X.T) / 2 if that is what is meant."
+            f"{asymmetry:.3g}; use (X + X.T) / 2 if that is what is meant.",
+            **_parameter(name),
         )
 
 
@@ -241,7 +244,14 @@ def check_nonnegative(X: Any, name: str, rule: str) -> None:
     """Refuse numbers below zero, by the rule that they break."""
     values = stored(X)
     if values.size and values.min() < 0:
-        raise AffinityError(f"{name}: X holds {values.min():.3g}, but {rule}; correct X.")
+        message = f"{name}: X holds {values.min():.3g}, but {rule}; correct X."
+        raise AffinityError(message, **_parameter(name))
+
+
+def _parameter(shown: str) -> dict[str, str]:
+    """Return the parameter that is shown as ``name='value'``, if it is one."""
+    name, _, value = shown.partition("=")
+    return {name: value.strip("'")} if value else {}
 
 
 def stored(X: Any) -> np.ndarray:

@@ -117,7 +117,7 @@ def _words(error: BaseException, code: ExitCode) -> str:
         )
     if code == ExitCode.MEMORY and not str(error):
         return "memory is used up; use --memory-limit, fewer --components or fewer --neighbors."
-    return in_options(str(error))
+    return in_options(error)
 
 
 def _printed(text: str) -> int:

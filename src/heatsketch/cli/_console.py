@@ -91,7 +91,7 @@ def plain_warnings() -> Iterator[list[str]]:
     kept: list[str] = []
 
     def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-        line = in_options(" ".join(str(message).split()))
+        line = " ".join(in_options(message).split())
         kept.append(line)
         say(f"warning: {line}")
 

@@ -10,7 +10,7 @@ import typer
 
 from heatsketch._core.atomic_file import check_output_file
 from heatsketch.cli._console import Reply
-from heatsketch.cli._exit_codes import CommandError, ExitCode
+from heatsketch.cli._exit_codes import CommandError, ExitCode, in_options
 from heatsketch.cli._models import load_sketch, row_ids
 from heatsketch.cli._options import Confidence, Header, IdColumn, Key, Overwrite, whole_number
 from heatsketch.exceptions import FileFormatError
@@ -92,8 +92,8 @@ def _opened(path: Path, color: list[str], wanted: dict[str, Any]) -> Table:
     try:
         return open_table(path, columns=(), labels=list(dict.fromkeys(color)), **wanted)
     except FileFormatError as error:
-        cause = error.cause.replace("labels=", "color=")
-        raise FileFormatError(error.path, cause, error.remedy) from error
+        message = in_options(error).replace("--labels", "--color")
+        raise CommandError(message, ExitCode.INPUT, type(error).__name__) from error
 
 
 def _found(fitted: Any, model: Path, path: Any, block: Block) -> tuple[Any, dict[str, Any]]:

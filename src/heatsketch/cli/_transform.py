@@ -9,7 +9,7 @@ import typer
 
 from heatsketch._core.progress import reporting_to, steps
 from heatsketch.cli._console import Reply
-from heatsketch.cli._exit_codes import CommandError, ExitCode, exit_code
+from heatsketch.cli._exit_codes import CommandError, ExitCode, exit_code, in_options
 from heatsketch.cli._models import load_embedding
 from heatsketch.cli._options import (
     ColumnNames,
@@ -102,7 +102,7 @@ def _write_blocks(fitted: Any, path: Path, wanted: Wanted, write: Any) -> int:
                 Y = fitted.transform(block.X)
         except HeatSketchError as error:
             raise CommandError(
-                f"{path}, rows {start} to {stop - 1}, counted from {start}: {error}",
+                f"{path}, rows {start} to {stop - 1}, counted from {start}: {in_options(error)}",
                 exit_code(error),
                 type(error).__name__,
             ) from error

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
+from heatsketch._core.checks import check_integer
 from heatsketch._core.partitioned import is_lazy
 from heatsketch.diffusion._confidence import (
     DistanceEstimate,
@@ -276,10 +277,7 @@ def exact_diffusion_distances(
         raise HeatSketchError(
             f"weighting={weighting!r} is unknown; use 'symmetric' or 'random_walk'."
         )
-    if not (0 <= power < np.inf and power == int(power)):
-        raise HeatSketchError(
-            f"power={power} is negative or not whole; use an integer of at least 0."
-        )
+    power = check_integer("power", power, least=0)
     if pairs is None:
         rows = _rows(A, np.arange(A.shape[0]), power, stationary)
         return squareform(pdist(rows / _weights(A, slice(None), weighting)))

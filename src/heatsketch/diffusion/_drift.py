@@ -219,8 +219,8 @@ def check_comparable(model: Any, other: Any) -> None:
         one, two = getattr(model, attribute), getattr(other, attribute)
         if one != two:
             raise HeatSketchError(
-                f"{name}={one!r} here, but {two!r} in the other sketch; fit both with "
-                "the same, and with an int as random_state."
+                f"{name}={one!r} here, but {two!r} in the other sketch; fit both with the same, "
+                "and with an integer as seed."
             )
 
 

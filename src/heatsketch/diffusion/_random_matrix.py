@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heatsketch._core import kernels
-from heatsketch._core.checks import whole_number
+from heatsketch._core.checks import check_integer
 from heatsketch._core.parallel import in_threads
 from heatsketch.exceptions import DtypeError, HeatSketchError
 
@@ -176,8 +176,8 @@ def random_words(row: int, tile: int, *, kind: Kind, seed: int) -> NDArray[np.ui
 def _block(kind, rows, n_columns, *, first_column, seed, dtype):
     is_sign = kind == Kind.RADEMACHER
     fill = kernels.rademacher_entries if is_sign else kernels.gaussian_entries
-    rows, n_columns = _row_ids(rows), whole_number(n_columns, "n_columns", least=0)
-    first_column = whole_number(first_column, "first_column", least=0)
+    rows, n_columns = _row_ids(rows), check_integer("n_columns", n_columns, least=0)
+    first_column = check_integer("first_column", first_column, least=0)
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise DtypeError(
             f"dtype={dtype!r} must be float32 or float64; convert the block afterwards."

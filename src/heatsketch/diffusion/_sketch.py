@@ -414,13 +414,17 @@ def _fractional_power(A: Any, block: Any, power: float, *, named: float) -> Any:
         lowest = (1 - math.cosh(math.acosh(growth) / degree)) / 2
         raise SpectrumError(
             f"power={named} of a negative eigenvalue is not a real number, and A has one below "
-            f"{lowest:.2g}; use a whole power, sketch_heat, or a kernel of all pairs "
-            "(n_neighbors=None), which has no negative ones."
+            f"{lowest:.2g}; use an integer power, a kernel of all pairs (n_neighbors=None), which "
+            "has no negative ones, or in Python sketch_heat.",
+            power=named,
+            n_neighbors=None,
         )
     if not sums:
         raise SpectrumError(
             f"power={named} cannot be had accurately from {LONGEST_SUM} products, since small "
-            "eigenvalues have no smooth power; use a whole power, a larger one, or sketch_heat."
+            "eigenvalues have no smooth power; use an integer power, a larger one, or in Python "
+            "sketch_heat.",
+            power=named,
         )
     return sums[0]
 

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from heatsketch._core.checks import check_integer
 from heatsketch.engines._base import Engine
 from heatsketch.exceptions import HeatSketchError, NotStorableError
 
@@ -73,12 +74,9 @@ class DaskEngine(Engine):
                 f"storage={self.storage!r} is no path; give a folder of a file system that all "
                 "workers have mounted."
             )
-        for name in ("rows_per_block", "checkpoint_every"):
-            value = getattr(self, name)
-            if (name, value) != ("rows_per_block", "auto") and not (
-                isinstance(value, int) and value >= 1
-            ):
-                raise HeatSketchError(f"{name}={value!r} must be an integer of at least 1.")
+        check_integer("checkpoint_every", self.checkpoint_every)
+        if self.rows_per_block != "auto":
+            check_integer("rows_per_block", self.rows_per_block)
 
     def __repr__(self) -> str:
         """Show what was chosen, as scikit-learn does."""

@@ -89,8 +89,9 @@ class LocalEngine(Engine):
         if n_neighbors is not None:
             self._check_budget(
                 neighbors_bytes(X.shape[0], X.shape[1], n_columns, n_neighbors, X.dtype),
-                f"n_neighbors={n_neighbors} and n_components={n_columns}",
-                "use fewer of either, or raise memory_limit",
+                "use fewer of either, or raise the memory limit",
+                n_neighbors=n_neighbors,
+                n_components=n_columns,
             )
             find, are_distances = partial(self._nearest, metric), metric == "precomputed"
             return find_with_shared_rows(find, X, n_neighbors, are_distances=are_distances)
@@ -110,17 +111,19 @@ class LocalEngine(Engine):
         needed = all_pairs_bytes(*size)
         if needed <= self._memory():
             return False
-        what, remedy = "n_neighbors=None", "use n_neighbors=15 or so"
+        remedy = "use 15 neighbours or so"
         if X.shape[0] > MOST_POINTS_IN_PAIRS:  # or hours, if recomputed at every product
-            self._check_budget(needed, what, remedy)
-        self._check_budget(tiles_bytes(*size), what, remedy)
+            self._check_budget(needed, remedy, n_neighbors=None)
+        self._check_budget(tiles_bytes(*size), remedy, n_neighbors=None)
         return True
 
-    def _check_budget(self, needed: float, what: str, remedy: str) -> None:
+    def _check_budget(self, needed: float, remedy: str, **parameters: Any) -> None:
         if needed > self._memory():
+            what = " and ".join(f"{name}={value}" for name, value in parameters.items())
             raise MemoryBudgetError(
                 f"{what} would take about {needed / 2**30:.1f} GiB of the "
-                f"{self._memory() / 2**30:.1f} GiB allowed; {remedy}."
+                f"{self._memory() / 2**30:.1f} GiB allowed; {remedy}.",
+                **parameters,
             )
 
     def _memory(self) -> float:

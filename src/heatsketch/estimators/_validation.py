@@ -7,10 +7,9 @@ their messages name the row and the column.
 
 from __future__ import annotations
 
-import math
 import reprlib
 import secrets
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -22,14 +21,10 @@ from sklearn.utils.validation import validate_data
 from heatsketch._core.checks import (
     MISSING,
     as_array,
-    check_distances,
     check_dtype,
     check_finite,
     check_nonnegative,
     check_not_filled,
-    check_square,
-    check_symmetric,
-    check_zero_diagonal,
     float_dtype,
     native_numbers,
     stored,
@@ -47,15 +42,10 @@ __all__ = [
     "MACHINE_CONSTRAINTS",
     "Count",
     "check_affinities",
-    "check_distances",
     "check_idle_parameters",
     "check_numbers",
     "check_row_ids",
     "check_scale",
-    "check_square",
-    "check_symmetric",
-    "check_whole",
-    "check_zero_diagonal",
     "is_missing",
     "seed_of",
     "stored_like",
@@ -85,22 +75,6 @@ MACHINE_CONSTRAINTS: dict[str, list[Any]] = {
     "n_jobs": [Count(), Interval(Integral, None, -1, closed="right"), None],
     "verbose": ["verbose", None],
 }
-
-
-def check_whole(name: str, value: Any, *, least: int = 1, most: float = math.inf) -> int:
-    """Return an integer as an ``int``, whatever kind of number it came as.
-
-    Examples
-    --------
-    >>> from heatsketch.estimators._validation import check_whole
-    >>> check_whole("n_points", 1e4)
-    10000
-    """
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if is_number and least <= value <= most and value < math.inf and value == int(value):
-        return int(value)
-    wanted = f"from {least} to {most}" if most < math.inf else f"of at least {least}"
-    raise HeatSketchError(f"{name}={reprlib.repr(value)} must be an integer {wanted}.")
 
 
 def is_missing(value: Any) -> bool:
@@ -254,14 +228,16 @@ def check_affinities(X: Any) -> None:
     if not sums.all():
         raise AffinityError(
             f"affinity='precomputed': row {int(np.argmin(sums))} of X is all zeros, a point that "
-            "is like no point, not even itself; put a positive number on its diagonal or drop it."
+            "is like no point, not even itself; put a positive number on its diagonal or drop it.",
+            affinity="precomputed",
         )
     far_out = (sums < 1 / _LARGEST_SUM) | (sums > _LARGEST_SUM)
     if far_out.any():
         row = int(np.argmax(far_out))
         raise ScaleError(
-            f"affinity='precomputed': row {row} of X sums to {sums[row]:.3g}, which leaves no room "
-            "for products; divide X by its largest entry first."
+            f"affinity='precomputed': row {row} of X sums to {sums[row]:.3g}, so that products "
+            "leave the range of floats; divide X by its largest entry first.",
+            affinity="precomputed",
         )
 
 

@@ -36,8 +36,9 @@ def squared_distances_to(X: Any, metric: Any) -> Callable[[Any], np.ndarray]:
         return np.square
     if sparse.issparse(X) and metric not in {"euclidean", "cosine"}:
         raise DtypeError(
-            f"metric={metric!r} does not take a sparse X of shape {X.shape}; use "
-            'metric="euclidean" or "cosine", or pass X.toarray() if it fits in memory.'
+            f"metric={metric!r} does not take a sparse X of shape {X.shape}; use 'euclidean' or "
+            "'cosine', or pass X.toarray() if it fits in memory.",
+            metric=metric,
         )
     if sparse.issparse(X):
         return _SparsePoints(X, metric == "cosine").squared_distances
@@ -185,8 +186,9 @@ def check_nonzero_rows(X: Any) -> None:
     sizes = np.asarray(abs(X).sum(axis=1)).ravel()
     if not sizes.all():
         raise AffinityError(
-            f'metric="cosine" has no angle for row {int(np.argmin(sizes))} of X, which is all '
-            'zeros; drop such rows, or use metric="euclidean".'
+            f"metric='cosine' has no angle for row {int(np.argmin(sizes))} of X, which is all "
+            "zeros; drop such rows, or use 'euclidean'.",
+            metric="cosine",
         )
 
 

@@ -34,6 +34,7 @@ from heatsketch._core import kernels
 from heatsketch._core.checks import (
     check_distances,
     check_finite,
+    check_integer,
     check_places,
     check_rows,
     check_square,
@@ -42,7 +43,6 @@ from heatsketch._core.checks import (
     float_dtype,
     plain_distances,
     plain_floats,
-    whole_number,
 )
 from heatsketch._core.memory import physical_memory
 from heatsketch._core.parallel import in_threads
@@ -312,12 +312,7 @@ def find_neighbors(
         return Neighbors(X, order, metric), _symmetric_squares(X)
     if n_neighbors is None:
         return Neighbors(X, order, metric), squared_distances(X, X, metric=metric)
-    n_neighbors = whole_number(n_neighbors, "n_neighbors")
-    if not 1 <= n_neighbors <= X.shape[0]:
-        raise HeatSketchError(
-            f"n_neighbors={n_neighbors} is not between 1 and the {X.shape[0]} points of X; "
-            "use another number, or n_neighbors=None for all pairs."
-        )
+    n_neighbors = check_integer("n_neighbors", n_neighbors, most=X.shape[0])
     if metric == "cosine":
         check_nonzero_rows(X)
     if not sparse.issparse(X) and metric in LIST_METRICS:
@@ -526,7 +521,8 @@ def _check_finite(d2: np.ndarray, first_row: int, metric: Any) -> None:
     raise ScaleError(
         f"metric={metric!r} gives {d2[row, column]} as the squared distance of row "
         f"{first_row + row} of X to training point {column} in {d2.dtype}; rescale X, or correct "
-        "the metric if it is your own."
+        "the metric if it is your own.",
+        metric=metric,
     )
 
 
@@ -536,5 +532,6 @@ def _check_memory(shape: tuple[int, int], dtype: np.dtype) -> None:
         raise MemoryBudgetError(
             f"n_neighbors=None keeps all {shape[0]} x {shape[1]} distances, which need "
             f"{needed / 2**30:.1f} GiB of the {available / 2**30:.1f} GiB here; "
-            "use n_neighbors=15 or so."
+            "use 15 neighbours or so.",
+            n_neighbors=None,
         )

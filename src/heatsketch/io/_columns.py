@@ -94,7 +94,7 @@ def find_table(path: Path, shapes: Mapping[str, tuple[int, ...]], key: str | Non
     raise FileFormatError(
         path,
         f"{len(tables)} of its arrays have two axes: {some or 'it holds none'}",
-        "name the one with key=",
+        "name one of them: key=",
     )
 
 
@@ -108,7 +108,7 @@ def find_name(path: Path, name: str, known: Collection[str], argument: str) -> s
     meant = " or ".join(repr(other) for other in dict.fromkeys(by_case + near))
     remedy = f"perhaps {meant} is meant" if meant else f"it has {some}"
     remedy = remedy if len(known) <= FEW or meant else f"{remedy} and {len(known) - FEW} more"
-    raise FileFormatError(path, f"{argument}={name!r} is not in it", remedy)
+    raise FileFormatError(path, f"{argument}={name!r} is not in it", remedy, **{argument: name})
 
 
 def column_positions(
@@ -141,18 +141,19 @@ def choose_columns(
     if texts:
         raise _no_numbers(path, texts, [name for name in features if name in numeric])
     if not features and wanted.columns is None:
-        raise FileFormatError(path, "it has no column of numbers", "choose some with columns=")
+        raise FileFormatError(path, "it has no column of numbers", "choose other columns")
     return features
 
 
 def _no_numbers(path: Path, texts: list[str], others: list[str]) -> FileFormatError:
     """Say how to do without numbers in some columns: with all of them at once, if they are few."""
     cause = f"columns {texts[:FEW]} do" if texts[1:] else f"column {texts[0]!r} does"
-    along = f"carry {'them' if texts[1:] else 'it'} along with labels={texts}"
-    remedy = f"{along}, or use ids={texts[0]!r} for names of rows"
+    few, named, them = others[:FEW], texts[0], "them" if texts[1:] else "it"
+    remedy = f"pass {them} through with labels={texts}, or use ids={named!r} for names of rows"
     if len(texts) > FEW:
-        remedy = f"choose others, for instance columns={others[:FEW]}"
-    return FileFormatError(path, f"{cause} not hold numbers", remedy)
+        remedy = f"choose others, for instance columns={few}"
+    parameters = {"labels": texts, "ids": named, "columns": few}
+    return FileFormatError(path, f"{cause} not hold numbers", remedy, **parameters)
 
 
 def check_unique(path: Path, names: Sequence[str], what: str) -> None:

@@ -24,6 +24,7 @@ ENDS = (
     {"node_1", "node_2"},
 )
 WEIGHTS = ("weight", "weights")
+EXAMPLE = ["source", "target", "weight"]
 
 
 def edge_columns(names: Sequence[str], carried: Collection[str | None] = ()) -> tuple[str, ...]:
@@ -53,7 +54,8 @@ def edges_in_columns(
         raise FileFormatError(
             path,
             f"which of its columns {list(names)[:8]} are the ends of edges is not clear",
-            "name them, and perhaps their weight: columns=['source', 'target', 'weight']",
+            f"name them, and perhaps their weight: columns={EXAMPLE}",
+            columns=EXAMPLE,
         )
     return chosen
 

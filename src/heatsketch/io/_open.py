@@ -136,7 +136,10 @@ def open_table(
         if option not in form.options and value not in (None, ()):
             fitting = ", ".join(name for name, other in FORMATS.items() if option in other.options)
             raise FileFormatError(
-                path, f"{option}={value!r} means nothing here", f"it is for {fitting}; leave it out"
+                path,
+                f"{option}={value!r} means nothing here",
+                f"it is for {fitting}; leave it out",
+                **{option: value},
             )
     check_readable(path)
     with reading(path):
@@ -185,7 +188,10 @@ def read_graph(
     for option, value in (("columns", columns), ("header", header)):
         if value is not None and extension not in EDGE_TABLES:
             raise FileFormatError(
-                path, f"{option}={value!r} means nothing here", "it is for tables; leave it out"
+                path,
+                f"{option}={value!r} means nothing here",
+                "it is for tables; leave it out",
+                **{option: value},
             )
     check_readable(path)
     with reading(path):
@@ -309,13 +315,17 @@ def table_writer(
     if "ids" not in form.options and (ids is not None or columns.labels):
         raise HeatSketchError(
             f"{path}: {extension} holds numbers only, but ids={ids!r} and "
-            f"labels={list(columns.labels)}; leave them out, or write .parquet."
+            f"labels={list(columns.labels)}; leave them out, or write .parquet.",
+            ids=ids,
+            labels=list(columns.labels),
         )
     all_names = [*columns.names, *columns.labels, *([] if ids is None else [ids])]
     if len(set(all_names)) < len(all_names):
         raise HeatSketchError(
             f"{path}: ids={ids!r}, names and labels={list(columns.labels)} must all differ; rename "
-            "those that are the same."
+            "those that are the same.",
+            ids=ids,
+            labels=list(columns.labels),
         )
     with form.write(path, columns, overwrite) as write:
         yield TableWriter(path, columns, write)
@@ -338,7 +348,7 @@ def check_different_files(
     >>> from heatsketch.io import check_different_files
     >>> check_different_files(["/tmp"], "/tmp/../tmp")
     Traceback (most recent call last):
-    heatsketch.exceptions.OutputError: output=/tmp/../tmp is also the input /tmp; use another...
+    heatsketch.exceptions.OutputError: /tmp/../tmp is also the input /tmp; use another path...
     """
     output = Path(output)
     for given in map(Path, inputs):
@@ -346,9 +356,7 @@ def check_different_files(
             one, other = Path(os.path.realpath(given)), Path(os.path.realpath(output))
             same = given.exists() and output.exists() and os.path.samefile(given, output)
         if same or one == other or one in other.parents or other in one.parents:
-            message = (
-                f"output={output} is also the input {given}; use another path for one of them."
-            )
+            message = f"{output} is also the input {given}; use another path for one of them."
             raise OutputError(errno.EEXIST, message, str(output))
 
 

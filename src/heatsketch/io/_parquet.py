@@ -187,17 +187,18 @@ def _check_nested(path: Path, schema: Any, wanted: Wanted) -> None:
             raise FileFormatError(
                 path,
                 f"column {name!r} has lists or records in it ({nested[name]})",
-                "use columns of single values for ids= and labels=",
+                "use columns of single values for ids and labels",
             )
     for name in nested if wanted.columns is None else wanted.columns:
         if name in nested and not _is_list(nested[name]):
-            others = [other for other in schema.names if other not in nested]
+            others = [other for other in schema.names if other not in nested][:FEW]
             raise FileFormatError(
                 path,
                 f"column {name!r} holds {nested[name]}, neither numbers nor lists of numbers",
-                f"choose others, for instance columns={others[:FEW]}"
+                f"choose others, for instance columns={others}"
                 if others
                 else "write a number, or a list of numbers, for each row",
+                columns=others,
             )
 
 
@@ -227,7 +228,7 @@ def _parts(files: tuple[Path, ...], name: str) -> list[str]:
     raise FileFormatError(
         files[0],
         f"column {name!r} has no list with a number in it",
-        "leave it out, with columns= for the others",
+        "leave it out, and choose other columns",
     )
 
 

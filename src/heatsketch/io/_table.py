@@ -155,7 +155,7 @@ class Table:
         if True in missing:
             row = stop - len(ids) + missing.index(True)
             raise FileFormatError(
-                self.path, f"row {row} has no id", "fill it in, or use another column for ids="
+                self.path, f"row {row} has no id", "fill it in, or use another column for ids"
             )
 
     def __repr__(self) -> str:
