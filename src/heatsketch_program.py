@@ -18,12 +18,12 @@ INTERRUPTED = 130  # as in heatsketch.cli._exit_codes, which is not there yet
 
 def main() -> None:
     """Load the command line and run it."""
-    listens = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not so under nohup
-    if listens:
+    is_handled = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not so under nohup
+    if is_handled:
         signal.signal(signal.SIGINT, _leave)
     from heatsketch.cli import app
 
-    if listens:
+    if is_handled:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     app()
 
@@ -32,8 +32,8 @@ def _leave(*_: Any) -> None:
     # At once: an exception might become another one in the import that it passes through.
     message = "interrupted; no output is left half written."
     if "--json" in sys.argv:
-        told = {"error": message, "type": "KeyboardInterrupt", "exit_code": INTERRUPTED}
-        os.write(1, f"{json.dumps(told)}\n".encode())
+        result = {"error": message, "type": "KeyboardInterrupt", "exit_code": INTERRUPTED}
+        os.write(1, f"{json.dumps(result)}\n".encode())
     else:
         os.write(2, f"error: {message}\n".encode())
     os._exit(INTERRUPTED)

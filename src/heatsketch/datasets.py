@@ -165,5 +165,5 @@ def _directions(n_points: int, which: int, seed: int) -> np.ndarray:
 
 
 def _apart(seed: int) -> int:
-    """Return a seed that nobody gives: points and the block that sketches them must not agree."""
+    """Return a seed that no user gives: points and the block that sketches them must not agree."""
     return check_integer("seed", seed, least=0) ^ (1 << 127)

@@ -22,7 +22,7 @@
     UserWarning
      └─ HeatSketchWarning
          ├─ DegenerateKernelWarning         epsilon is far too small or far too large
-         ├─ DisconnectedGraphWarning        the graph falls into several pieces
+         ├─ DisconnectedGraphWarning        the graph is not connected
          ├─ ZeroDiagonalWarning             a given affinity without self-loops
          ├─ FarPointWarning                 new points far from all training points
          └─ UnderflowWarning                the power is too large for the dtype
@@ -105,7 +105,7 @@ class SpectrumError(HeatSketchError):
 
 
 class MemoryBudgetError(HeatSketchError, MemoryError):
-    """A computation that would not fit in memory, refused before it starts."""
+    """A computation that would not fit in memory, rejected before it starts."""
 
 
 class FileError(OSError, HeatSketchError):
@@ -225,7 +225,7 @@ class DegenerateKernelWarning(HeatSketchWarning):
 
 
 class DisconnectedGraphWarning(HeatSketchWarning):
-    """A graph in several pieces, between which heat never flows."""
+    """A graph with several connected components."""
 
 
 class ZeroDiagonalWarning(HeatSketchWarning):

@@ -111,7 +111,7 @@ CASES = {
 
 @cache
 def fitted(name):
-    """Fit a model once, for all laws; nobody changes it."""
+    """Fit a model once, for all laws; no test changes it."""
     model, shape = CASES[name]
     with pytest.MonkeyPatch.context() as patch:
         if "lists" in name:

@@ -175,7 +175,7 @@ def test_rows_with_the_same_id_are_the_same_rows(workspace):
     assert run("distances points.csv.heatsketch 3 4").exit_code == 2
 
 
-def test_rows_that_moved_are_told_by_name(workspace):
+def test_rows_that_moved_are_reported_by_name(workspace):
     named = "--ids who --columns x,y --power 2 --neighbors 6 --k 32"
     lines = ["who,x,y", *(f"r{i},{x},{y}" for i, (x, y) in enumerate(circle(400)))]
     (workspace / "points.csv").write_text("\n".join(lines))
@@ -184,9 +184,9 @@ def test_rows_that_moved_are_told_by_name(workspace):
     for name in ("points", "later"):
         arguments = f"embed {name}.csv -o {name}.parquet --overwrite --model {name}.model {named}"
         assert run(arguments).exit_code == 0
-    told = run("drift points.model later.model")
-    assert "0 came, 1 went" in told.stdout
-    assert "give its table with --names" in told.stdout
+    result = run("drift points.model later.model")
+    assert "0 came, 1 went" in result.stdout
+    assert "give its table with --names" in result.stdout
     named = "--names points.parquet --ids who --json"
     reply = json.loads(run(f"drift points.model later.model {named}").stdout)
     assert reply["went"] == ["r399"]
@@ -212,8 +212,8 @@ def test_distances_go_to_a_table(workspace):
 
 
 def test_warnings_are_one_line(workspace):
-    np.save("pieces.npy", np.concatenate([np.load("points.npy"), np.load("points.npy") + 1e3]))
-    result = run("embed pieces.npy -o out.npy --neighbors 5 --json")
+    np.save("clusters.npy", np.concatenate([np.load("points.npy"), np.load("points.npy") + 1e3]))
+    result = run("embed clusters.npy -o out.npy --neighbors 5 --json")
     assert result.exit_code == 0
     (line,) = result.stderr.splitlines()
     assert line.startswith("warning: ")
@@ -250,7 +250,7 @@ def test_help_has_an_example_that_begins_like_it(name):
 
 @pytest.mark.parametrize("options", ["", " --json"])
 @pytest.mark.parametrize("command", ["info loud.heatsketch", "report loud.heatsketch -o o.html"])
-def test_a_file_does_not_speak_to_the_terminal(workspace, command, options):
+def test_a_file_does_not_control_the_terminal(workspace, command, options):
     result = run(command + options)
     assert "HeatSketch" in result.output
     assert not set(result.output) & {"\x1b", "\r", "\x9b"}
@@ -293,7 +293,7 @@ def test_memory_that_is_used_up_has_its_code(workspace, monkeypatch):
     assert not os.path.exists("out.npy")
 
 
-def test_a_missing_library_is_told_before_the_work(workspace, monkeypatch):
+def test_a_missing_library_is_reported_before_the_work(workspace, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "zarr", None)
     result = run("embed points.npy -o out.zarr")
     assert result.exit_code == 5

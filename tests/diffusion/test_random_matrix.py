@@ -207,7 +207,7 @@ def test_a_gaussian_block_costs_at_most_twice_numpys_own():
 
 
 @pytest.mark.parametrize("rows", [[-1], [0.5], ["a"], [[1, 2]], None, -3, True])
-def test_rows_that_are_no_ids_are_refused(rows):
+def test_rows_that_are_no_ids_are_rejected(rows):
     with pytest.raises(DtypeError, match=r"rows=.*integers from 0"):
         gaussian_matrix(rows, 2, seed=0)
 
@@ -244,6 +244,6 @@ def test_columns_far_out_follow_the_definition():
 
 
 @pytest.mark.parametrize("seed", [-1, 2**128, 0.5, None, "0"])
-def test_seeds_out_of_range_are_refused(seed):
+def test_seeds_out_of_range_are_rejected(seed):
     with pytest.raises(ValueError, match=r"seed=.*integer from 0"):
         gaussian_matrix(2, 2, seed=seed)

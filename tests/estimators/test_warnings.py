@@ -81,7 +81,7 @@ def test_what_is_advised_connects_the_graph(situation, estimator):
         ESTIMATORS[estimator](**options).fit(X)
     (warning,) = caught
     assert re.search(advice, str(warning.message))
-    # Nothing else is advised: a word for an option that is refused, or has no effect, is none.
+    # Nothing else is advised: a word for an option that is rejected, or has no effect, is none.
     for option in ("n_neighbors", "epsilon"):
         assert (option in str(warning.message)) == (option in advice)
     assert ESTIMATORS[estimator](**followed).fit(more).n_connected_components_ == 1
@@ -96,7 +96,7 @@ SEARCHES = {
 
 
 def shown(search, action="default"):
-    """Return the warnings of a search, on a line that nobody has heard of."""
+    """Return the warnings of a search, on a line that no other test has used."""
     model = make_pipeline(HeatSketch(2, power=2, n_neighbors=5), LogisticRegression())
     grid = {"heatsketch__n_neighbors": [3, 4, 5]}
     code = compile(search, f"<{uuid4()}>", "exec")

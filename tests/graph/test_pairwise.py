@@ -58,12 +58,13 @@ def test_training_points_keep_their_embedding():
     check_extension(HeatSketch(8, n_neighbors=None), circle(60))
 
 
-def test_pieces_are_counted_without_the_matrix():
-    for X, pieces in ((circle(300), 1), (two_blobs(300, 1000.0), 2), (1e3 * cloud(30), 30)):
-        tiles = gaussian_affinity(DistanceTiles(X, "euclidean"), epsilon=0.01 if pieces == 1 else 1)
-        whole = gaussian_affinity(neighbor_graph(X), epsilon=0.01 if pieces == 1 else 1)
+def test_components_are_counted_without_the_matrix():
+    for X, n_wanted in ((circle(300), 1), (two_blobs(300, 1000.0), 2), (1e3 * cloud(30), 30)):
+        epsilon = 0.01 if n_wanted == 1 else 1
+        tiles = gaussian_affinity(DistanceTiles(X, "euclidean"), epsilon=epsilon)
+        whole = gaussian_affinity(neighbor_graph(X), epsilon=epsilon)
         (n_tiles, of_tiles), (n_whole, of_whole) = map(label_components, (tiles, whole))
-        assert n_tiles == n_whole == pieces
+        assert n_tiles == n_whole == n_wanted
         assert (of_tiles == of_whole).all()
 
 

@@ -1,7 +1,7 @@
 """What is given, as plain numbers: Python's integers, native floats, one entry a place.
 
 Compiled loops know two kinds of floats and one kind of sparse matrix, and what they are given
-otherwise they refuse in words of their own, or misread. Whatever is plain already is passed on as
+otherwise they reject in words of their own, or misread. Whatever is plain already is passed on as
 it is, without a copy.
 """
 
@@ -119,7 +119,7 @@ def plain_floats(X: Any, name: str = "X") -> Any:
 
 
 def _floats(X: Any) -> Any:
-    # A long double beyond float64 becomes infinity, which is refused elsewhere by its place.
+    # A long double beyond float64 becomes infinity, which is rejected elsewhere by its place.
     with np.errstate(over="ignore"):
         return X.astype(float_dtype(X.dtype), copy=False)
 
@@ -160,16 +160,16 @@ def plain_distances(d2: Any, name: str) -> Any:
 
 
 def check_not_filled(X: Any, name: str) -> None:
-    """Refuse distances in a format whose zeros may be distances, or may be nothing."""
+    """Raise for distances in a format whose zeros may be distances, or may be nothing."""
     if sparse.issparse(X) and X.format in _FILLED:
         raise AffinityError(
-            f"{name} is in {X.format.upper()} format, which fills up with zeros that nobody can "
-            f"tell from distances of zero; give the CSR matrix that {name} was made from."
+            f"{name} is in {X.format.upper()} format, which fills up with zeros that look like "
+            f"distances of zero; give the CSR matrix that {name} was made from."
         )
 
 
 def check_rows(X: Any, name: str = "X") -> None:
-    """Refuse what has no rows and columns."""
+    """Raise for what has no rows and columns."""
     if len(X.shape) != 2:
         raise HeatSketchError(
             f"{name} of shape {X.shape} must have two dimensions, one row for each point; "
@@ -185,7 +185,7 @@ def check_rows(X: Any, name: str = "X") -> None:
 
 
 def check_square(X: Any, *, name: str) -> None:
-    """Refuse a matrix over all pairs of points that is not square."""
+    """Raise for a matrix over all pairs of points that is not square."""
     if X.shape[0] != X.shape[1]:
         raise AffinityError(
             f"{name} makes X a square matrix over pairs of points, "
@@ -195,7 +195,7 @@ def check_square(X: Any, *, name: str) -> None:
 
 
 def check_symmetric(X: Any, *, name: str) -> None:
-    """Refuse a matrix that differs from its transpose by more than rounding."""
+    """Raise for a matrix that differs from its transpose by more than rounding."""
     asymmetry, scale = _asymmetry(X), max(X.max(), -X.min())
     if asymmetry > 10 * np.finfo(X.dtype).eps * scale:
         raise AffinityError(
@@ -214,7 +214,7 @@ def _asymmetry(X: Any) -> Any:
 
 
 def check_zero_diagonal(X: Any) -> None:
-    """Refuse points at a distance from themselves; rounding is let pass.
+    """Raise for points at a distance from themselves; rounding is let pass.
 
     Distances by way of inner products leave the square root of machine precision there, relative
     to the size of the points, which may be large against their distances.
@@ -230,7 +230,7 @@ def check_zero_diagonal(X: Any) -> None:
 
 
 def check_distances(X: Any) -> None:
-    """Refuse negative distances and rows without any."""
+    """Raise for negative distances and rows without any."""
     check_nonnegative(X, "metric='precomputed'", "distances are at least 0")
     if sparse.issparse(X) and not np.diff(X.indptr).all():
         row = int(np.argmin(np.diff(X.indptr)))
@@ -241,7 +241,7 @@ def check_distances(X: Any) -> None:
 
 
 def check_nonnegative(X: Any, name: str, rule: str) -> None:
-    """Refuse numbers below zero, by the rule that they break."""
+    """Raise for numbers below zero, by the rule that they break."""
     values = stored(X)
     if values.size and values.min() < 0:
         message = f"{name}: X holds {values.min():.3g}, but {rule}; correct X."
@@ -290,7 +290,7 @@ def native_numbers(X: Any, name: str = "X") -> Any:
 
 
 def check_places(X: Any, name: str) -> None:
-    """Refuse a sparse matrix with entries beyond its shape, for which scipy does not look.
+    """Raise for a sparse matrix with entries beyond its shape, for which scipy does not look.
 
     Examples
     --------
@@ -335,7 +335,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
 
 
 def check_dtype(dtype: Any, where: str = "X") -> None:
-    """Refuse a dtype that is not one of real numbers."""
+    """Raise for a dtype that is not one of real numbers."""
     kind = np.dtype(dtype).kind if isinstance(dtype, np.dtype) else getattr(dtype, "kind", "O")
     if kind == "c":
         raise DtypeError(
@@ -434,7 +434,7 @@ def _check_columns(frame: Any, X: str) -> None:
 
 
 def _numbers_from_objects(array: np.ndarray, name: str) -> np.ndarray:
-    """Turn an array of Python numbers into floats, refuse one of anything else."""
+    """Turn an array of Python numbers into floats, reject one of anything else."""
     for index, value in np.ndenumerate(array):
         where = f"{name}{list(index)}" if index else name
         if type(value).__name__ in MISSING:
@@ -464,7 +464,7 @@ def _numbers_from_objects(array: np.ndarray, name: str) -> np.ndarray:
 def check_finite(
     X: Any, columns: Any = None, name: str = "X", *, ids: Any = None, first_row: int = 0
 ) -> None:
-    """Refuse NaN and infinity by their place, and by names of the row and the column, if any.
+    """Raise for NaN and infinity by their place, and by names of the row and the column, if any.
 
     Rows count from ``first_row``.
 

@@ -121,7 +121,7 @@ def _words(error: BaseException, code: ExitCode) -> str:
 
 
 def _printed(text: str) -> int:
-    """Print a result; whoever reads may stop at any time, and a disk may be full."""
+    """Print a result; the output pipe may be closed, and a disk may be full."""
     try:
         print(visible(text), flush=True)
         return int(ExitCode.DONE)

@@ -56,7 +56,7 @@ def command(app: typer.Typer, function: Callable[..., Reply], example: str) -> N
             with showing_progress(progress):
                 return function(**given)
         except KeyboardInterrupt:
-            # Which typer would make an exit without a word.
+            # Which typer would make an exit without a message.
             message = "interrupted; no output is left half written."
             raise CommandError(message, ExitCode.INTERRUPTED, "KeyboardInterrupt") from None
 

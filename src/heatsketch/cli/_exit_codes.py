@@ -43,19 +43,19 @@ EXIT_CODES = {
     ExitCode.OUTPUT: "an output cannot be written: it exists, is an input, no rights, no space",
     ExitCode.MEMORY: "would not fit in memory",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
-    ExitCode.BROKEN_PIPE: "whoever read the results stopped reading",
+    ExitCode.BROKEN_PIPE: "output pipe closed",
     ExitCode.TERMINATED: "terminated",
 }
 
 
 class CommandError(Exception):
-    """A refusal of the command line itself.
+    """An error of the command line itself.
 
     Attributes
     ----------
     exit_code : ExitCode
     kind : str
-        The type that a machine is told.
+        The type that is reported in JSON.
     """
 
     def __init__(self, message: str, code: ExitCode, kind: str = "CommandError") -> None:

@@ -74,7 +74,7 @@ def number_of_bytes(text: str) -> int:
         raise typer.BadParameter(f"{text!r} is no size; use one like 2GiB or 500MB.")
     number, unit, binary = found.groups()
     size = int(float(number) * (1024 if binary else 1000) ** UNITS[unit.upper()])
-    if size < 2**20:  # nobody means that
+    if size < 2**20:  # surely a missing unit
         raise typer.BadParameter(f"{text!r} is {size} bytes; give a unit, like 2GiB or 500MB.")
     return size
 
@@ -149,7 +149,7 @@ ColumnNames = Annotated[
 LabelNames = Annotated[
     Any,
     typer.Option(
-        "--labels", parser=_names, metavar="A,B,...", help="Columns to carry along to the output."
+        "--labels", parser=_names, metavar="A,B,...", help="Columns to pass through to the output."
     ),
 ]
 IdColumn = Annotated[

@@ -80,10 +80,10 @@ def report(
         overwrite=overwrite,
     )
     size = output.stat().st_size
-    told = {"model": model, "output": output, "rows": len(fitted.embedding_), "bytes": size}
+    result = {"model": model, "output": output, "rows": len(fitted.embedding_), "bytes": size}
     return Reply(
-        {**told, "colors": list(colors)},
-        f"Written: {output}\n{told['rows']} rows, {size / 1e6:.1f} MB; open it in a browser",
+        {**result, "colors": list(colors)},
+        f"Written: {output}\n{result['rows']} rows, {size / 1e6:.1f} MB; open it in a browser",
     )
 
 
@@ -100,7 +100,7 @@ def _found(fitted: Any, model: Path, path: Any, block: Block) -> tuple[Any, dict
     """Return names and colours in the order of the rows of the model."""
     wanted = row_ids(fitted)
     if block.ids is None and not np.array_equal(wanted, np.arange(len(wanted))):
-        # By position they would have the colours of others, without a word.
+        # By position they would have the colours of others, without an error.
         message = f"{model} knows its rows by ids; name their column of {path} with --ids."
         raise CommandError(message, ExitCode.ARGUMENTS)
     if block.ids is None:

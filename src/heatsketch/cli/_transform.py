@@ -67,9 +67,9 @@ def transform(
         output, rows, n_components=n_components, dtype=dtype, overwrite=overwrite
     ) as write:
         n_rows = _write_blocks(fitted, input, wanted, write)
-    told = {"model": model, "input": input, "output": output}
+    result = {"model": model, "input": input, "output": output}
     return Reply(
-        {**told, "rows": n_rows, "components": n_components},
+        {**result, "rows": n_rows, "components": n_components},
         f"Written: {output}\n{n_rows} rows in {n_components} columns",
     )
 

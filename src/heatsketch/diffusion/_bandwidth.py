@@ -177,7 +177,7 @@ def sampled_squares(X: Any, *, metric: Any, keys: np.ndarray) -> Any:
 
     def fill(start: int) -> None:
         rows = slice(start, start + step)
-        with np.errstate(over="ignore", invalid="ignore"):  # infinity is refused with its remedy
+        with np.errstate(over="ignore", invalid="ignore"):  # infinity is rejected with its remedy
             d2[rows] = squares(drawn[rows])
 
     in_threads(fill, range(0, drawn.shape[0], step))
@@ -285,7 +285,7 @@ def _hill(whole: np.ndarray) -> tuple[int, int]:
     return first, first + int(max(rises + 1, default=0))
 
 
-# --- refusals -----------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------
 
 
 def _checked(X: Any, metric: Any) -> Any:

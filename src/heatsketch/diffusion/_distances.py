@@ -86,7 +86,7 @@ def diffusion_distances(
     simultaneous : bool, default=False
         Whether it is the probability that all ``m`` of them do.
     random_matrix : {"gaussian", "rademacher"}, default="gaussian"
-        What the sketch was made with. Intervals for signs are wider, since they have to hold for
+        What the sketch was made with. Rademacher intervals are wider, since they have to hold for
         pairs whose law is far from a Gaussian's.
 
     Returns
@@ -184,7 +184,7 @@ def diffusion_neighbors(
     _check_range("rows", rows, len(Y))
     if not 1 <= n_neighbors <= len(Y) - 2:
         raise HeatSketchError(
-            f"n_neighbors={n_neighbors} of {len(Y)} points cannot be told from the next one; "
+            f"n_neighbors={n_neighbors} of {len(Y)} points have no next one to compare with; "
             f"use 1 to {len(Y) - 2}."
         )
     # In units of a power of two, which rounds nothing: squares of tiny entries would be lost.

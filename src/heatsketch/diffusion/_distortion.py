@@ -450,7 +450,7 @@ def _smooth_distortion(
     return value / 2, (X.T @ pulls).ravel().astype(np.float64)
 
 
-# --- refusals -------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------
 
 
 def _floats(Z: Any, name: str) -> np.ndarray:

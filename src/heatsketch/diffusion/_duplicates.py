@@ -1,7 +1,7 @@
 r"""Points with many copies: copies of a point share one row of the graph.
 
 Where points repeat, as those of integers do, the nearest neighbours of a point are its copies,
-and the graph falls apart into as many pieces as there are distinct points, each with the square of
+and the graph has as many connected components as there are distinct points, each with the square of
 its copies in entries. There the graph is one of distinct points, ``n_neighbors`` counts these, and
 two copies have all that their points have. With the affinity :math:`K_u` of distinct points, and
 :math:`P_{iu} = 1` where point :math:`i` is a copy of the distinct point :math:`u`,

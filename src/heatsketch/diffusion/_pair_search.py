@@ -226,7 +226,7 @@ def joined(parts: list[Stretches], *, exact: bool = False) -> Stretches:
         for name in ("first", "second", "squares")
     )
     first, second = np.minimum(first, second), np.maximum(first, second)
-    # One number for each pair, with room for a billion points.
+    # One number for each pair, enough for a billion points.
     _, places = np.unique(first.astype(np.int64) << 32 | second, return_index=True)
     return Stretches(
         Pairs(first, second, squares)[places],

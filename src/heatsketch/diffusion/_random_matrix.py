@@ -7,7 +7,7 @@ row ids share ``G``.
 
 The stream, version 1, never changes. The four 64-bit words at tile ``t`` of a row are
 Philox4x64-10 under the key ``(seed mod 2**64, seed div 2**64)`` at the counter
-``(t, row, kind, 1)``, with kind 1 for Gaussians and 2 for signs: the words that
+``(t, row, kind, 1)``, with kind 1 for Gaussians, 2 for Rademacher: the words that
 ``numpy.random.Philox`` promises. Kinds 3 and 4 are Gaussians as well. They draw points and pairs
 from which ``A`` is chosen, which must not depend on ``G``.
 
@@ -55,7 +55,7 @@ class Kind(IntEnum):
     """What the words of a stream are for."""
 
     GAUSSIAN = 1  # the random matrix
-    RADEMACHER = 2  # the random matrix, of signs
+    RADEMACHER = 2  # the random matrix, of Rademacher entries
     SAMPLE = 3  # points whose distances tell a bandwidth
     TRIAL = 4  # sketches that tell how many lists of neighbours to search
 

@@ -374,7 +374,7 @@ def _steps(A: Any, block: Any, count: int) -> Any:
 
 
 def _pays(power: int, dtype: Any) -> bool:
-    """Say whether a sum needs at most half of the products."""
+    """Return True if a sum needs at most half of the products."""
     if power <= 2 * FIRST_STEPS:
         return False
     degree = Series(power_coefficients(power)).degree(cut_of(dtype))
@@ -430,7 +430,7 @@ def _fractional_power(A: Any, block: Any, power: float, *, named: float) -> Any:
 
 
 def _is_gone(block: Any) -> bool:
-    """Say whether so little is left that numbers have no digits for it."""
+    """Return True if so little is left that numbers have no digits for it."""
     return not frobenius_norm(block) > np.finfo(block.dtype).tiny
 
 

@@ -20,8 +20,8 @@ __all__ = ["DaskEngine"]
 class DaskEngine(Engine):
     r"""Distances :math:`d^2_{ij}` and all that follows on a cluster, for data that fits no machine.
 
-    The embedding is that of :class:`LocalEngine`, bit for bit where they have the same graph; here
-    copies of a point do not share rows, so that many copies are best dropped first. But
+    The embedding is that of :class:`LocalEngine`, bit-identical where they have the same graph.
+    Here copies of a point do not share rows, so that many copies are best dropped first. And
     ``embedding_`` is a dask array that reads from ``storage``, and no more than a few rows ever
     come to this machine. Up to ten million points one machine is enough, and simpler.
 
@@ -42,8 +42,8 @@ class DaskEngine(Engine):
     graph_tolerance : float, default=0.05
         As for :class:`LocalEngine`.
     allow_unencrypted : bool, default=False
-        Whether the scheduler may be reached over a network without TLS. Whoever reaches it can run
-        anything on its workers.
+        Whether the scheduler may be reached over a network without TLS. Anyone who reaches it can
+        run anything on its workers.
 
     Examples
     --------

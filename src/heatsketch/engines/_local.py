@@ -38,7 +38,7 @@ class LocalEngine(Engine):
     r"""Distances :math:`d^2_{ij}` of this machine, in memory.
 
     Neighbours are exact where comparing all pairs takes no more than a second or two.
-    Beyond that each point looks for them in lists of near points
+    Beyond that each point looks for them in inverted lists
     (:mod:`heatsketch.graph._ivf`), and misses some. In how many lists is measured: as many
     as it takes for diffusion distances to move by no more than ``graph_tolerance``. Where points
     have many copies, the graph is one of distinct points (:mod:`heatsketch.diffusion._duplicates`).
@@ -53,7 +53,7 @@ class LocalEngine(Engine):
         columns has an error of 0.09 anyway. 0 is exact, however long it takes.
     memory_limit : int or None, default=None
         Bytes that a fit may take besides ``X``; None allows all memory of this machine. A fit
-        that would take more is refused before it starts.
+        that would take more is rejected before it starts.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class LocalEngine(Engine):
         return find_neighbors(X, metric=metric, n_neighbors=n_neighbors, n_probes=n_probes)
 
     def _is_large(self, X: Any, n_columns: int) -> bool:
-        """Say whether all pairs of points do not fit in memory; refuse what cannot be done."""
+        """Return True if all pairs of points do not fit in memory; reject what cannot be done."""
         size = *X.shape, n_columns, X.dtype
         needed = all_pairs_bytes(*size)
         if needed <= self._memory():

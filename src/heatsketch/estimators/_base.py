@@ -1,4 +1,4 @@
-"""The way from points to rows of the heat operator, with scikit-learn's manners.
+"""The way from points to rows of the heat operator, as a scikit-learn estimator.
 
 Points become distances, distances an affinity, the affinity a heat operator ``A``; then something
 is made that ``A`` is applied to once more, ``embedding = A @ before_last``. A new point has a row
@@ -81,7 +81,7 @@ from heatsketch.persistence._save_load import SaveMixin
 __all__ = ["N_NEIGHBORS", "HeatEmbedding", "checks_parameters"]
 
 TRANSFORM_ENTRIES = 16_000_000  # affinities of new points held at a time
-N_NEIGHBORS = 15  # unless told otherwise
+N_NEIGHBORS = 15  # by default
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -395,7 +395,7 @@ class HeatEmbedding(
             check_symmetric(X, name="metric='precomputed'")
 
     def _check_transformer(self) -> None:
-        """Refuse parameters that say how to search where a transformer does."""
+        """Raise for parameters that say how to search where a transformer does."""
         if self.metric == "precomputed":
             raise HeatSketchError(
                 f"neighbors={self.neighbors!r} is not for metric='precomputed', where X holds "

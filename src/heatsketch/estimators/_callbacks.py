@@ -26,9 +26,9 @@ TICKS = 100  # that a stage tells of, at most
 
 @contextmanager
 def fit_progress(estimator: Any) -> Iterator[None]:
-    """Tell how far the fit in this block is.
+    """Report how far the fit in this block is.
 
-    scikit-learn's callbacks, or else whoever listens already, or else the terminal, if
+    scikit-learn's callbacks, or else a callback that is set already, or else the terminal, if
     ``estimator.verbose`` does not say otherwise.
     """
     if not getattr(estimator, "_skl_callbacks", None):

@@ -20,7 +20,7 @@ MODELS: dict[str, type] = {kind.__name__: kind for kind in (HeatSketch, Diffusio
 
 
 def load(path: Any) -> HeatSketch | DiffusionMap | NearIsometry:
-    r"""Load a fitted model, which gives the same :math:`Y = A^p G / \sqrt{k}` bit for bit.
+    r"""Load a fitted model, which gives a bit-identical :math:`Y = A^p G / \sqrt{k}`.
 
     Nothing in the file is executed, and whatever is wrong with it is an error: every bit is under
     a digest, and no array is used before it is known to be one that a fit could have made. A
@@ -63,7 +63,7 @@ def load(path: Any) -> HeatSketch | DiffusionMap | NearIsometry:
 
 
 def model_info(path: Any) -> dict[str, Any]:
-    r"""Tell what a model file holds, from its header alone.
+    r"""Return what a model file holds, from its header alone.
 
     That is read in no time, however many points :math:`x_1, \ldots, x_n` there are. The header is
     checked, the arrays are not.

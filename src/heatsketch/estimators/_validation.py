@@ -66,7 +66,7 @@ class Count(Interval):
         super().__init__(Integral, 1, None, closed="left")
 
     def is_satisfied_by(self, val: Any) -> bool:
-        """Say whether it is a number of things."""
+        """Return True if it is a number of things."""
         return not isinstance(val, bool) and super().is_satisfied_by(val)
 
 
@@ -78,7 +78,7 @@ MACHINE_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 def is_missing(value: Any) -> bool:
-    """Say whether a value stands for none: None, NaN, or pandas' NA and NaT."""
+    """Return True if a value stands for none: None, NaN, or pandas' NA and NaT."""
     return type(value).__name__ in MISSING or value != value
 
 
@@ -110,7 +110,7 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
         check_not_filled(X, "X")
     X = native_numbers(X)
     columns = [name for name in getattr(X, "columns", ()) if isinstance(name, str)]
-    # A long double beyond float64 becomes infinity, which is refused below by its place.
+    # A long double beyond float64 becomes infinity, which is rejected below by its place.
     with np.errstate(over="ignore"):
         X = validate_data(
             estimator,
@@ -120,7 +120,7 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
             accept_sparse="csr",
             ensure_all_finite=False,
             # In rows, so that sums over a row round the same way whatever the layout was; and in
-            # fit a copy of our own, which nobody changes behind our back.
+            # fit a copy of our own, which the caller cannot change.
             order="C",
             copy=reset,
         )
@@ -188,7 +188,7 @@ def _largest(block: np.ndarray) -> float:
 
 
 def check_scale(X: Any, *, dtype: Any, reset: bool) -> None:
-    """Refuse numbers whose squares, summed over a row, leave the range of ``dtype``.
+    """Raise for numbers whose squares, summed over a row, leave the range of ``dtype``.
 
     New points may be as small as they like: it is the training points that set the scale.
     """
@@ -209,7 +209,7 @@ def check_scale(X: Any, *, dtype: Any, reset: bool) -> None:
 
 
 def check_idle_parameters(estimator: Any) -> None:
-    """Refuse parameters that say how to make affinities where these are given."""
+    """Raise for parameters that say how to make affinities where these are given."""
     idle_values = {"epsilon": "local", "n_neighbors": 15, "metric": "euclidean", "neighbors": None}
     for name, idle in idle_values.items():
         value = getattr(estimator, name)
@@ -221,7 +221,7 @@ def check_idle_parameters(estimator: Any) -> None:
 
 
 def check_affinities(X: Any) -> None:
-    """Refuse negative affinities, points without any, and sums that leave the range of floats."""
+    """Raise for negative affinities, points without any, and sums beyond the range of floats."""
     check_nonnegative(X, "affinity='precomputed'", "affinities are at least 0")
     with np.errstate(over="ignore"):
         sums = X @ np.ones(X.shape[1])

@@ -64,7 +64,7 @@ def warn_about_isolated_points(K: Any, sums: Any, epsilon: float | None) -> None
 
 
 def warn_about_zero_diagonal(K: Any) -> None:
-    """Say that a given affinity has no self-loops."""
+    """Warn that a given affinity has no self-loops."""
     n_zeros = K.shape[0] - np.count_nonzero(K.diagonal())
     if n_zeros:
         _warn(
@@ -89,7 +89,7 @@ def warn_about_components(n_components: int, *, edges: str, n_neighbors: Any) ->
 def warn_about_decay(
     A: Any, before: np.ndarray, last: np.ndarray, *, power: float, epsilon: float | None
 ) -> None:
-    """Say that diffusion, or its last step, left next to nothing.
+    """Warn that diffusion, or its last step, left next to nothing.
 
     The stationary direction, which rounding puts back, would hide that all else is gone.
     """
@@ -119,7 +119,7 @@ def warn_about_decay(
 
 
 def warn_about_rounding(embedding: Any, *, power: float) -> None:
-    """Say that rows with their stationary part differ by little more than rounding."""
+    """Warn that rows with their stationary part differ by little more than rounding."""
     some = slice(None, None, -(-len(embedding) // DECAY_ROWS))
     rows = np.asarray(embedding[some], dtype=np.float64)
     length, spread = np.linalg.norm(rows), np.linalg.norm(rows - rows.mean(axis=0))
@@ -137,7 +137,7 @@ def warn_about_rounding(embedding: Any, *, power: float) -> None:
 def warn_about_far_points(
     nearest_squares: np.ndarray, *, bandwidth: float, epsilon: Any, first_row: int
 ) -> None:
-    """Say that new points are far from all training points; rows count from ``first_row``."""
+    """Warn that new points are far from all training points; rows count from ``first_row``."""
     # Beyond this the affinity to every training point would be zero.
     limit = -math.log(float(np.finfo(nearest_squares.dtype).tiny)) * bandwidth
     far = nearest_squares > np.float64(limit)  # which float32 may not hold
@@ -178,7 +178,7 @@ def _module(frame: Any) -> str:
 
 
 def _would_be_shown_once(category: type[Warning], message: str) -> bool:
-    """Say whether Python shows a warning of one line once.
+    """Return True if Python shows a warning of one line once.
 
     A search fits one model many times, and in each fit scikit-learn enters
     ``warnings.catch_warnings``, upon which Python forgets what it has shown.

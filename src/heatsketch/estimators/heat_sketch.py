@@ -282,7 +282,7 @@ class HeatSketch(HeatEmbedding):
 
     @with_n_jobs
     def grow(self, n_components: int) -> Self:
-        r"""Return a wider sketch: what a fit with so many columns would have given, bit for bit.
+        r"""Return a wider sketch: bit-identical to a fit with so many components.
 
         .. math:: Y_k = \sqrt{K / k} \, (Y_K)_{1 \ldots k}
 
@@ -446,7 +446,7 @@ class HeatSketch(HeatEmbedding):
         Parameters
         ----------
         n_components : int, default=2
-            At most as many as the sketch has columns; with some to spare it is faster.
+            At most as many as the sketch has components; with some to spare it is faster.
 
         Returns
         -------

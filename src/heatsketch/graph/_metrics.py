@@ -169,11 +169,11 @@ LIST_METRICS: dict[Any, tuple[Callable[..., Any], Callable[..., Any]]] = {
 }
 
 
-# --- refusals -----------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------
 
 
 def check_width(X_new: Any, X: Any) -> None:
-    """Refuse points of another space; the compiled loops would read beyond their rows."""
+    """Raise for points of another space; the compiled loops would read beyond their rows."""
     if X_new.ndim != 2 or X.ndim != 2 or X_new.shape[1] != X.shape[1]:
         raise HeatSketchError(
             f"X_new of shape {X_new.shape} and X of shape {X.shape} must be tables with the same "
@@ -182,7 +182,7 @@ def check_width(X_new: Any, X: Any) -> None:
 
 
 def check_nonzero_rows(X: Any) -> None:
-    """Refuse points without a direction, which have no angle to others."""
+    """Raise for points without a direction, which have no angle to others."""
     sizes = np.asarray(abs(X).sum(axis=1)).ravel()
     if not sizes.all():
         raise AffinityError(
@@ -195,7 +195,7 @@ def check_nonzero_rows(X: Any) -> None:
 def check_symmetric_metric(metric: Callable, X: Any) -> None:
     """Try a metric of the user's own on a few points, in both directions."""
     d = cdist(X[:10], X[:10], metric)
-    with np.errstate(invalid="ignore"):  # infinite distances are refused later, by their place
+    with np.errstate(invalid="ignore"):  # infinite distances are rejected later, by their place
         asymmetry = np.abs(d - d.T)
     if asymmetry.max() > np.sqrt(np.finfo(d.dtype).eps) * d.max():
         row, column = (int(place) for place in np.unravel_index(asymmetry.argmax(), d.shape))
@@ -206,7 +206,7 @@ def check_symmetric_metric(metric: Callable, X: Any) -> None:
 
 
 def _check_cancellation(X: sparse.csr_array, norms: np.ndarray) -> None:
-    """Refuse sparse points so near to each other that |x|^2 + |y|^2 - 2 x y is rounding."""
+    """Raise for sparse points so near to each other that |x|^2 + |y|^2 - 2 x y is rounding."""
     center, square = np.asarray(X.mean(axis=0)).ravel(), float(norms.mean())
     spread = square - float(center @ center)
     if spread < 1e-10 * square:

@@ -17,7 +17,7 @@ with it, duplicates or not. Only the radii need to be remembered.
 Euclidean distances between dense points are sums of squared differences in the dtype of the
 points, one pair at a time: exactly symmetric, exactly zero between duplicates, and the same bits
 whatever is computed beside them. Where comparing all pairs would take long, neighbours are
-looked for in lists of near points; see :mod:`heatsketch.graph._ivf`.
+looked for in inverted lists; see :mod:`heatsketch.graph._ivf`.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euc
     Returns
     -------
     array or CSR array of shape (n_points, n_points)
-        Symmetric bit for bit, in float32 if that holds the numbers of ``X`` exactly (float16,
+        Symmetric to the last bit, in float32 if that holds the numbers of ``X`` exactly (float16,
         integers of at most 16 bits, truth values), and in float64 otherwise. In the sparse form
         a stored zero is a distance of zero, and what is not stored is no neighbour.
 
@@ -285,7 +285,7 @@ def find_neighbors(
     X, n_neighbors, metric :
         As for :func:`neighbor_graph`.
     n_probes : int, callable or None, default=None
-        In how many lists of near points each point looks for neighbours, with metric
+        In how many inverted lists each point looks for neighbours, with metric
         "euclidean" or "cosine" and dense points; or a function that chooses it, given the
         points and their tree of lists. None looks everywhere.
 
@@ -511,7 +511,7 @@ def _floats(X: Any) -> Any:
     return X.astype(float_dtype(X.dtype), copy=False)
 
 
-# --- refusals -----------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------
 
 
 def _check_finite(d2: np.ndarray, first_row: int, metric: Any) -> None:

@@ -1,4 +1,4 @@
-"""Which columns are features, which are carried along, and what numbers become."""
+"""Which columns are features, which are passed through, and what numbers become."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def numbered_names(n_columns: int) -> tuple[str, ...]:
 
 
 def check_matrix(path: Path, shape: tuple[int, ...], dtype: Any, name: str = "the array") -> None:
-    """Refuse an array that is not a table of real numbers."""
+    """Raise for an array that is not a table of real numbers."""
     dtype = np.dtype(dtype)
     if dtype.hasobject:
         raise FileFormatError(
@@ -125,7 +125,7 @@ def column_positions(
 def choose_columns(
     path: Path, names: Sequence[str], numeric: Collection[str], wanted: Wanted
 ) -> tuple[str, ...]:
-    """Return the names of the features: those wanted, or all that are not carried along."""
+    """Return the names of the features: those wanted, or all that are not passed through."""
     check_unique(path, names, "names of columns")
     for argument, given in (("labels", wanted.labels), ("ids", (wanted.ids,))):
         for name in given:
@@ -146,7 +146,7 @@ def choose_columns(
 
 
 def _no_numbers(path: Path, texts: list[str], others: list[str]) -> FileFormatError:
-    """Say how to do without numbers in some columns: with all of them at once, if they are few."""
+    """Return the error for columns of text, with all that are to be named, if they are few."""
     cause = f"columns {texts[:FEW]} do" if texts[1:] else f"column {texts[0]!r} does"
     few, named, them = others[:FEW], texts[0], "them" if texts[1:] else "it"
     remedy = f"pass {them} through with labels={texts}, or use ids={named!r} for names of rows"
@@ -171,7 +171,7 @@ def carried(values: Any) -> np.ndarray:
     """
     array = np.asarray(values)
     if array.ndim != 1:
-        return array  # which whoever asked will refuse by its shape
+        return array  # which the caller rejects by its shape
     if array.dtype.kind in "SU" and not isinstance(values, np.ndarray):
         # numpy's own text ends where a NUL is, and turns numbers among it into text.
         array = np.array([None, *values], dtype=object)[1:]

@@ -67,7 +67,7 @@ def open_npy(path: Path, wanted: Wanted) -> Table:
         found = np.fromfile(file, dtype, count)
         if len(found) < count:
             raise FileFormatError(
-                path, "it was cut short while it was read", "let nobody write to it"
+                path, "it was cut short while it was read", "do not write to it meanwhile"
             )
         return found
 

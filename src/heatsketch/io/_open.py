@@ -89,7 +89,7 @@ def open_table(
         ids, which must all hold numbers. Columns without names are x0, x1, ... Give
         ``()`` for labels and ids alone.
     labels : sequence of str, default=()
-        Columns to carry along.
+        Columns to pass through.
     ids : str or None, default=None
         The column that names the rows. A file ``.h5ad`` has names of its own without it.
     key : str or None, default=None
@@ -213,7 +213,7 @@ def graph_in_table(
     carried: Iterable[str] = (),
     header: bool | None = None,
 ) -> str | None:
-    r"""Say why a table is rather a graph; None if nothing speaks for it.
+    r"""Return why a table may be a graph, or None.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def table_writer(
 def check_different_files(
     inputs: Iterable[str | os.PathLike[str]], output: str | os.PathLike[str]
 ) -> None:
-    """Refuse to write where something is read, whatever name or link it goes by.
+    """Raise for an output where something is read, whatever name or link it goes by.
 
     Parameters
     ----------
@@ -379,7 +379,7 @@ def _extension(path: Path, known: dict[str, Any], what: str) -> str:
 
 
 def check_readable(path: Path) -> None:
-    """Refuse what is not there, may not be read, is empty, or is neither a file nor a folder."""
+    """Raise for what is not there, may not be read, is empty, or is neither a file nor a folder."""
     with file_errors(path, doing="read"):
         if path.is_dir():
             os.listdir(path)

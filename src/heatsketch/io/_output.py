@@ -16,7 +16,7 @@ __all__ = ["Columns", "TableWriter", "joined"]
 
 
 class Columns(NamedTuple):
-    """The columns of an output: numbers, ids, and what is carried along."""
+    """The columns of an output: numbers, ids, and what is passed through."""
 
     names: tuple[str, ...]
     dtype: np.dtype

@@ -120,7 +120,7 @@ class Table:
                 raise FileFormatError(
                     self.path,
                     f"it had {self.n_rows} rows when it was opened, and has {n_seen} now",
-                    "let nobody write to it while it is read",
+                    "do not write to it while it is read",
                 )
 
     def read(self) -> Block:

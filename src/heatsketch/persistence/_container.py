@@ -190,7 +190,7 @@ def _read_header(file: IO[bytes], path: Any) -> tuple[dict[str, Any], dict[str, 
     if beginning[8:] != BEGINNING:
         raise FileFormatError(path, "is not a model file of heatsketch", "check the path")
     if not DIGEST.stop <= 8 + length <= min(8 + LARGEST_HEADER, size):
-        raise FileFormatError(path, f"has no room for its header of {length} bytes", REMEDY)
+        raise FileFormatError(path, f"is too short for its header of {length} bytes", REMEDY)
     header = beginning + file.read(8 + length - len(beginning))
     if _digest(header) != header[DIGEST]:
         raise FileFormatError(path, "the header has changed since it was written", REMEDY)

@@ -177,7 +177,7 @@ def _kinds(color: np.ndarray) -> np.ndarray | None:
     if color.dtype.kind in "iu":
         return None
     raise HeatSketchError(
-        f"color has {len(kinds)} labels, of which {MOST_KINDS} can be told apart; join some."
+        f"color has {len(kinds)} labels, of which {MOST_KINDS} can be distinguished; join some."
     )
 
 

@@ -89,7 +89,7 @@ class Halos:
         return self.graph
 
     def __dask_keys__(self) -> list[Any]:
-        """Return nothing, for nobody wants them all."""
+        """Return nothing: no task needs all of them."""
         return []
 
     def __dask_layers__(self) -> tuple[str, ...]:

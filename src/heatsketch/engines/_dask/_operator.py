@@ -37,7 +37,7 @@ def _squared_lengths(v: np.ndarray) -> np.ndarray:
 class BlockHeatOperator:
     """``A``, and what it does to blocks of columns that are dask arrays in its blocks of rows.
 
-    A step is begun at once, and nobody waits for it; but every so many steps their results go to
+    A step is begun at once, and is not waited for; but every so many steps their results go to
     storage first, from where all that follows can be made again.
     """
 
