@@ -13,7 +13,7 @@ from sklearn.metrics import pairwise_distances
 from heatsketch import DiffusionMap, HeatSketch, LocalEngine, NearIsometry
 from heatsketch.engines import _local
 from heatsketch.exceptions import DisconnectedGraphWarning
-from heatsketch.graph._neighbors import METRICS
+from heatsketch.graph._metrics import METRICS
 from heatsketch.graph._pairwise import DistanceTiles
 
 X = cloud(150)

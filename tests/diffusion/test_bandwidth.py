@@ -20,7 +20,8 @@ from heatsketch.exceptions import (
     MissingValueError,
 )
 from heatsketch.graph import neighbor_graph
-from heatsketch.graph._neighbors import METRICS, squared_distances
+from heatsketch.graph._metrics import METRICS
+from heatsketch.graph._neighbors import squared_distances
 from heatsketch.reproduction import CATALOGUE, run_trial
 from heatsketch.reproduction.runner import sample
 

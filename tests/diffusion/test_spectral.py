@@ -113,7 +113,7 @@ def test_a_search_that_ends_without_says_so(monkeypatch):
 
 
 def test_a_fractional_power_needs_a_positive_spectrum():
-    with pytest.raises(SpectrumError, match=r"power=1\.5 of the eigenvalue -.*whole power"):
+    with pytest.raises(SpectrumError, match=r"power=1\.5 of the eigenvalue -.*integer power"):
         DiffusionMap(39, power=1.5, n_neighbors=3, epsilon=1.0).fit(circle(40))
 
 

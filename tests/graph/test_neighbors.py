@@ -21,9 +21,8 @@ from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, Mi
 from heatsketch.graph import _metrics as metrics
 from heatsketch.graph import neighbor_graph
 from heatsketch.graph._ivf import index_dtype
-from heatsketch.graph._metrics import ALIASES
+from heatsketch.graph._metrics import ALIASES, METRICS
 from heatsketch.graph._neighbors import (
-    METRICS,
     _stack,
     find_neighbors,
     label_components,

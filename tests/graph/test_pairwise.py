@@ -10,7 +10,8 @@ from scipy import sparse
 from heatsketch import HeatSketch
 from heatsketch.diffusion import gaussian_affinity
 from heatsketch.graph import neighbor_graph
-from heatsketch.graph._neighbors import METRICS, label_components
+from heatsketch.graph._metrics import METRICS
+from heatsketch.graph._neighbors import label_components
 from heatsketch.graph._pairwise import DistanceTiles
 from heatsketch.testing import check_affinity, check_extension, tolerance
 

@@ -23,8 +23,6 @@ from typing import IO, Any
 
 from heatsketch.exceptions import FileError, OutputError, OutputExistsError
 
-__all__ = ["atomic_file", "atomic_folder", "check_output_file", "file_errors"]
-
 REMEDIES = {
     errno.ENOSPC: "free some space, or use another disk",
     errno.EDQUOT: "free some of your quota, or use another disk",

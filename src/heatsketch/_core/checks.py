@@ -22,27 +22,6 @@ from heatsketch.exceptions import (
     ScaleError,
 )
 
-__all__ = [
-    "MISSING",
-    "as_array",
-    "check_distances",
-    "check_dtype",
-    "check_finite",
-    "check_integer",
-    "check_nonnegative",
-    "check_not_filled",
-    "check_places",
-    "check_rows",
-    "check_square",
-    "check_symmetric",
-    "check_zero_diagonal",
-    "float_dtype",
-    "native_numbers",
-    "plain_distances",
-    "plain_floats",
-    "stored",
-]
-
 _NUMBERS = "biuf"  # kinds of dtype: bool, int, uint, float
 MISSING = {"NoneType", "NAType", "NaTType"}  # None, pandas.NA and pandas.NaT, by their types
 _STRIP_ENTRIES = 4_000_000  # of a dense matrix, compared with its transpose at a time

@@ -14,15 +14,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "all_pairs_bytes",
-    "control_group_limits",
-    "neighbors_bytes",
-    "peak_memory",
-    "physical_memory",
-    "tiles_bytes",
-]
-
 # All pairs in memory, at the peak: distances and affinities.
 DENSE_COPIES = 2
 # All pairs recomputed: tiles and what is made of them, in all threads.

@@ -21,8 +21,6 @@ from sklearn.utils._openmp_helpers import (
 
 from heatsketch._core.progress import steps
 
-__all__ = ["at_most", "in_threads", "n_threads", "with_n_jobs"]
-
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 _most: ContextVar[int | None] = ContextVar("most", default=None)

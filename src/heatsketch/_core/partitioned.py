@@ -20,23 +20,6 @@ import numpy as np
 from heatsketch._core.parallel import in_threads
 from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError
 
-__all__ = [
-    "PIECE",
-    "RowBlocks",
-    "as_block",
-    "check_not_lazy",
-    "computed",
-    "from_each_block",
-    "from_each_piece",
-    "in_memory",
-    "is_lazy",
-    "normal_vector",
-    "of_pieces",
-    "ones_for",
-    "over_rows",
-    "rows_of_blocks",
-]
-
 PIECE = 4096  # rows; part of what the bits are
 CHUNK_BYTES = 2**26  # of the points that a task reads at a time
 # Of a worker's memory, what the rows of a block may take; what one row takes while a graph of 15

@@ -13,8 +13,6 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import TextIO
 
-__all__ = ["Callback", "has_callback", "on_terminal", "reporting_to", "steps"]
-
 # Called with the name and the number of steps of some work; its result is called after each.
 Callback = Callable[[str, int], Callable[[], None]]
 

@@ -14,8 +14,6 @@ from heatsketch._core import kernels
 from heatsketch._core.parallel import in_threads
 from heatsketch.exceptions import HeatSketchError
 
-__all__ = ["by_chunks", "check_length", "is_compiled", "multiply_vector", "scaled_values"]
-
 # Many more tasks than threads: rows differ in length.
 TASKS = 64
 DENSE_ENTRIES = 4_000_000  # of a dense matrix, converted at a time

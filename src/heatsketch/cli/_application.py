@@ -26,8 +26,6 @@ from heatsketch.cli._exit_codes import (
     in_options,
 )
 
-__all__ = ["Application", "app"]
-
 
 class Application(TyperGroup):
     """All commands, with one way to end."""

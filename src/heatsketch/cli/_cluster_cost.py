@@ -27,18 +27,6 @@ from heatsketch.engines import DaskEngine
 from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.graph._ivf import POINTS_PER_LIST, SAMPLE_PER_LIST, tree_height
 
-__all__ = [
-    "STAGES",
-    "Calibration",
-    "ClusterForecast",
-    "Job",
-    "StageForecast",
-    "StageWatch",
-    "calibrate",
-    "forecast",
-    "halo_law",
-]
-
 STAGES = (
     "reading",
     "lists",

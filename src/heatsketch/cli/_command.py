@@ -12,8 +12,6 @@ import typer
 from heatsketch.cli._console import Reply, showing_progress
 from heatsketch.cli._exit_codes import CommandError, ExitCode
 
-__all__ = ["command"]
-
 SHARED = {
     "as_json": (
         Annotated[

@@ -20,8 +20,6 @@ from heatsketch._core.progress import reporting_to
 from heatsketch.cli._exit_codes import in_options
 from heatsketch.exceptions import HeatSketchWarning
 
-__all__ = ["Reply", "as_json", "plain_warnings", "say", "showing_progress", "visible"]
-
 # That control a terminal; tabs and ends of lines are none of them.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 EVERY = 1.0  # seconds between two lines of progress, where there is no terminal

@@ -19,8 +19,6 @@ from heatsketch.cli._options import Confidence, Overwrite
 from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.io import Block, check_different_files, table_writer
 
-__all__ = ["distances"]
-
 COLUMNS = ["distance", "low", "high"]
 
 

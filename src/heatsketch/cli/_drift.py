@@ -14,8 +14,6 @@ from heatsketch.cli._exit_codes import CommandError, ExitCode
 from heatsketch.cli._models import load_sketch
 from heatsketch.cli._options import Confidence, IdColumn
 
-__all__ = ["drift"]
-
 MOST_SHOWN = 20
 
 

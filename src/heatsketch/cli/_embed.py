@@ -33,8 +33,6 @@ from heatsketch.cli._options import (
 )
 from heatsketch.cli._rows import Rows, Wanted, embedding_output, is_graph, open_rows
 
-__all__ = ["embed"]
-
 
 class _Places(NamedTuple):
     """Where the outputs go, and whether they may replace what is there."""

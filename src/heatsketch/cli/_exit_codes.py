@@ -13,8 +13,6 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from heatsketch.exceptions import FileError, FileFormatError, HeatSketchError, OutputError
 
-__all__ = ["EXIT_CODES", "CommandError", "ExitCode", "as_exit_code", "exit_code", "in_options"]
-
 # typer brings its own click, or takes the one that is installed; either has these classes.
 UsageError, ClickException = typer.BadParameter.__mro__[1:3]
 

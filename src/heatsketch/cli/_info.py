@@ -10,8 +10,6 @@ import typer
 from heatsketch.cli._console import Reply
 from heatsketch.cli._options import readable_bytes
 
-__all__ = ["info"]
-
 # In the words of the other commands.
 SHOWN = {
     "class": "model",

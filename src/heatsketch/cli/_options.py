@@ -14,28 +14,6 @@ import typer
 from heatsketch.diffusion._normalization import SCALINGS
 from heatsketch.graph._metrics import ALIASES, METRICS
 
-__all__ = [
-    "Bandwidth",
-    "ColumnNames",
-    "Components",
-    "Confidence",
-    "Header",
-    "IdColumn",
-    "Key",
-    "LabelNames",
-    "MemoryLimit",
-    "Metric",
-    "Neighbors",
-    "Normalization",
-    "Output",
-    "Overwrite",
-    "Power",
-    "one_of",
-    "readable_bytes",
-    "readable_seconds",
-    "whole_number",
-]
-
 UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
 

@@ -20,8 +20,6 @@ from heatsketch.cli._options import (
     whole_number,
 )
 
-__all__ = ["plan"]
-
 PRODUCTS = 60  # of a forecast for all diffusion times; real data take 20 to 120
 
 

@@ -16,8 +16,6 @@ from heatsketch.cli._options import Confidence, Header, IdColumn, Key, Overwrite
 from heatsketch.exceptions import FileFormatError
 from heatsketch.io import Block, Table, check_different_files, open_table
 
-__all__ = ["report"]
-
 PAGES = (".html", ".htm")
 
 

@@ -24,16 +24,6 @@ from heatsketch.io import (
     table_writer,
 )
 
-__all__ = [
-    "Rows",
-    "Wanted",
-    "check_block",
-    "embedding_output",
-    "is_graph",
-    "open_rows",
-    "open_wanted",
-]
-
 NUMBERS_ONLY = ".npy"  # which keeps neither ids nor labels
 BLOCK_ENTRIES = 2**22  # numbers that are written at a time
 

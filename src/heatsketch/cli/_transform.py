@@ -31,8 +31,6 @@ from heatsketch.cli._rows import (
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.io import check_different_files
 
-__all__ = ["transform"]
-
 BLOCK_BYTES = 2**25  # of the rows that are embedded at a time
 
 

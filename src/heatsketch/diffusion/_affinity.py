@@ -36,17 +36,6 @@ LOCAL_NEIGHBOR = 7  # whose distance is the local scale of a point
 SELF_LOOP = 0.1  # of a node of a graph, over its strongest link; docs/parameters.md
 TILE_ENTRIES = 2_000_000  # of all distances, looked at by each thread at a time
 
-__all__ = [
-    "gaussian_affinity",
-    "gaussian_affinity_rows",
-    "isolated_fraction",
-    "local_scales",
-    "locally_scaled",
-    "nearest_squares",
-    "strongest_columns",
-    "with_self_loops",
-]
-
 
 def gaussian_affinity(d2: Any, *, epsilon: float) -> Any:
     r"""Gaussian affinity, :math:`K_{ij} = \exp(-d^2_{ij} / \varepsilon)`.

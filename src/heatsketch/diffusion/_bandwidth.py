@@ -30,8 +30,6 @@ from heatsketch._core.partitioned import is_lazy
 from heatsketch.exceptions import DegenerateKernelError, MissingValueError
 from heatsketch.graph._metrics import check_nonzero_rows, squared_distances_to
 
-__all__ = ["EpsilonEstimate", "estimate_epsilon", "sampled_squares"]
-
 EPSILON_ROWS = 1000  # points whose distances are looked at
 EPSILON_POINTS = 200_000  # at most, to which they are
 EPSILON_ENTRIES = 5_000_000  # distances in all

@@ -20,19 +20,6 @@ from scipy.linalg import eigh_tridiagonal
 
 from heatsketch._core.partitioned import computed, from_each_block, from_each_piece, normal_vector
 
-__all__ = [
-    "Interval",
-    "Recurrence",
-    "Series",
-    "chebyshev_sums",
-    "cut_of",
-    "frobenius_norm",
-    "lower_end",
-    "machine_epsilon",
-    "ratio",
-    "tolerance_of",
-]
-
 # After so many products, and whenever half as many have been added, a sum is looked at.
 FIRST_LOOK = 32
 LANCZOS_STEPS = 20

@@ -53,15 +53,6 @@ from scipy.stats import chi2, t
 
 from heatsketch.exceptions import HeatSketchError
 
-__all__ = [
-    "DistanceEstimate",
-    "components_needed",
-    "distance_estimate",
-    "order_confidence",
-    "scale_interval",
-    "simultaneous_confidence",
-]
-
 MOST_COMPONENTS = 1e12  # beyond all sketches, and where the chi-squared law is still accurate
 
 

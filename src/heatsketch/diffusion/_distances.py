@@ -23,14 +23,6 @@ from heatsketch.diffusion._confidence import (
 )
 from heatsketch.exceptions import HeatSketchError, MissingValueError
 
-__all__ = [
-    "DiffusionNeighbors",
-    "bilipschitz_constant",
-    "diffusion_distances",
-    "diffusion_neighbors",
-    "exact_diffusion_distances",
-]
-
 
 class DiffusionNeighbors(NamedTuple):
     r"""Nearest rows of a sketch by :math:`|y_i - y_j|`, and how sure their order is.

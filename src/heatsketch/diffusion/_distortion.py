@@ -38,8 +38,6 @@ from heatsketch.diffusion._pair_search import (
 )
 from heatsketch.exceptions import DtypeError, HeatSketchError
 
-__all__ = ["Distortion", "DistortionMap", "certified_distortion", "least_distortion_map"]
-
 MOST_SCANNED = 50_000  # points all of whose pairs are looked at in the end
 SCANNED_EACH_ROUND = 8000  # and in each round
 FEW_PAIRS = 130_000  # all of which a round may begin with

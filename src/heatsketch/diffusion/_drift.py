@@ -28,8 +28,6 @@ from scipy.stats import false_discovery_control, norm, t
 from heatsketch.diffusion._confidence import DistanceEstimate, distance_estimate, scale_interval
 from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError
 
-__all__ = ["Drift", "check_comparable", "drift"]
-
 DECILE = float(norm.ppf(0.9))
 NEAREST = 7  # which neighbour of a row says how sparse rows are around it
 # The second ratio need be a little less rare than the first: of what the first alone found, nearly

@@ -29,8 +29,6 @@ from heatsketch._core.row_chunks import by_chunks, check_length, multiply_vector
 from heatsketch.diffusion._operator import HeatOperator
 from heatsketch.graph._neighbors import Neighbors, label_components
 
-__all__ = ["SharedRows", "copies_of_points", "find_with_shared_rows"]
-
 # Of the neighbours of a point, which part may be copies of it on average; beyond, they share rows.
 MOST_COPIES = 1 / 4
 

@@ -28,16 +28,6 @@ from heatsketch._core.partitioned import computed, from_each_block, ones_for
 from heatsketch._core.row_chunks import multiply_vector
 from heatsketch.exceptions import HeatSketchError, ScalingError, ScalingFailure
 
-__all__ = [
-    "SCALINGS",
-    "RowWeights",
-    "Scaling",
-    "bistochastic_scaling",
-    "degree_scaling",
-    "row_sums",
-    "symmetric_scaling",
-]
-
 
 class RowWeights(NamedTuple):
     """What the normalization says of some rows: their weights and their stationary part."""

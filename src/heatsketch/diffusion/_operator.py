@@ -23,15 +23,6 @@ from heatsketch._core.partitioned import RowBlocks
 from heatsketch._core.pickling import from_plain, plain
 from heatsketch._core.row_chunks import by_chunks, check_length, is_compiled, scaled_values
 
-__all__ = [
-    "HeatOperator",
-    "Scaled",
-    "chunk_sums",
-    "heat_operator",
-    "heat_rows",
-    "stationary_ratio",
-]
-
 
 @dataclass(frozen=True)
 class Scaled:

@@ -37,15 +37,6 @@ from heatsketch.exceptions import DtypeError, HeatSketchError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-__all__ = [
-    "STREAM_VERSION",
-    "Kind",
-    "gaussian_matrix",
-    "gaussians_apart",
-    "rademacher_matrix",
-    "random_words",
-]
-
 ROWS_AT_A_TIME = 16_384  # in a thread
 MOST_COLUMNS = 2**62  # which the compiled loops count
 STREAM_VERSION = 1

@@ -52,15 +52,6 @@ from heatsketch.diffusion._chebyshev import (
 )
 from heatsketch.exceptions import SpectrumError
 
-__all__ = [
-    "diffuse",
-    "diffuse_path",
-    "power_coefficients",
-    "sketch",
-    "sketch_heat",
-    "sketch_path",
-]
-
 # Plain steps before a sum: a random block is mostly what one step of heat wipes out.
 FIRST_STEPS = 4
 # A power that is not whole has a sum whose coefficients decay slowly; this is where it ends.

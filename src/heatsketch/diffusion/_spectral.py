@@ -21,16 +21,6 @@ from heatsketch._core.progress import steps
 from heatsketch.diffusion._chebyshev import Interval, lower_end
 from heatsketch.exceptions import HeatSketchError, SpectrumError
 
-__all__ = [
-    "DiffusionCoordinates",
-    "Eigenpairs",
-    "RitzPairs",
-    "diffusion_coordinates",
-    "eigenvalue_powers",
-    "leading_eigenpairs",
-    "ritz_pairs",
-]
-
 # Below this size the whole spectrum costs less than the set-up of an iterative solver.
 DENSE_ROWS = 500
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from heatsketch._core.partitioned import is_lazy
 
-__all__ = ["Engine"]
-
 
 class Engine(ABC):
     r"""An object that finds the distances :math:`d^2_{ij}` between neighbours and holds them.

@@ -13,8 +13,6 @@ from heatsketch._core.checks import check_integer
 from heatsketch.engines._base import Engine
 from heatsketch.exceptions import HeatSketchError, NotStorableError
 
-__all__ = ["DaskEngine"]
-
 
 @dataclass(frozen=True, repr=False, eq=False)
 class DaskEngine(Engine):

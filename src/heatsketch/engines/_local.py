@@ -23,8 +23,6 @@ from heatsketch.exceptions import HeatSketchError, MemoryBudgetError
 from heatsketch.graph._neighbors import LIST_METRICS, Neighbors, find_neighbors
 from heatsketch.graph._pairwise import DistanceTiles
 
-__all__ = ["LocalEngine"]
-
 # Coordinates of pairs that are compared in a second or two, and what it takes to keep the nearest,
 # in coordinates.
 EXACT_COMPARISONS = 5e10

@@ -73,12 +73,10 @@ from heatsketch.estimators._warnings import (
 )
 from heatsketch.exceptions import HeatSketchError, TrainingDataError
 from heatsketch.graph._graph_affinity import graph_affinity, is_graph
-from heatsketch.graph._metrics import ALIASES
-from heatsketch.graph._neighbors import METRICS, label_components
+from heatsketch.graph._metrics import ALIASES, METRICS
+from heatsketch.graph._neighbors import label_components
 from heatsketch.graph._transformer_neighbors import neighbors_by_transformer
 from heatsketch.persistence._save_load import SaveMixin
-
-__all__ = ["N_NEIGHBORS", "HeatEmbedding", "checks_parameters"]
 
 TRANSFORM_ENTRIES = 16_000_000  # affinities of new points held at a time
 N_NEIGHBORS = 15  # by default

@@ -14,8 +14,6 @@ from typing import Any
 
 from heatsketch._core.progress import has_callback, on_terminal, reporting_to
 
-__all__ = ["CallbackSupportMixin", "fit_progress"]
-
 try:
     from sklearn.callback import CallbackSupportMixin
 except ImportError:  # an older scikit-learn

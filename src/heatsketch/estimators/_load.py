@@ -14,8 +14,6 @@ from heatsketch.estimators.near_isometry import NearIsometry
 from heatsketch.persistence._container import read_header
 from heatsketch.persistence._save_load import invalid_in, restored, typed
 
-__all__ = ["load", "model_info"]
-
 MODELS: dict[str, type] = {kind.__name__: kind for kind in (HeatSketch, DiffusionMap, NearIsometry)}
 
 

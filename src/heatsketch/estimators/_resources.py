@@ -14,8 +14,6 @@ from heatsketch._core.checks import check_integer
 from heatsketch._core.memory import all_pairs_bytes, neighbors_bytes, physical_memory, tiles_bytes
 from heatsketch.estimators._base import N_NEIGHBORS
 
-__all__ = ["estimate_memory"]
-
 
 def estimate_memory(
     n_points: int,

@@ -38,19 +38,6 @@ from heatsketch.exceptions import (
     ScaleError,
 )
 
-__all__ = [
-    "MACHINE_CONSTRAINTS",
-    "Count",
-    "check_affinities",
-    "check_idle_parameters",
-    "check_numbers",
-    "check_row_ids",
-    "check_scale",
-    "is_missing",
-    "seed_of",
-    "stored_like",
-]
-
 # Columns of pandas and polars by their lower-case names, Int8 and Boolean among them.
 _EXACT_IN_FLOAT32 = {
     *("bool", "boolean", "float16", "float32"),

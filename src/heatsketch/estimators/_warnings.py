@@ -20,16 +20,6 @@ from heatsketch.exceptions import (
     ZeroDiagonalWarning,
 )
 
-__all__ = [
-    "warn_about_components",
-    "warn_about_decay",
-    "warn_about_far_points",
-    "warn_about_isolated_points",
-    "warn_about_rounding",
-    "warn_about_zero_diagonal",
-]
-
-
 DECAY_ROWS = 100_000  # at most, in which decay is looked for
 ROUNDING = 100  # units of it, below which differences of rows have hardly a digit
 # How to connect a graph, by where its edges come from. More neighbours do not help where the

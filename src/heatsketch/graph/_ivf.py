@@ -35,29 +35,6 @@ from heatsketch._core.parallel import in_threads
 from heatsketch.exceptions import DegenerateKernelError, HeatSketchError
 from heatsketch.graph._metrics import check_width, second_distances
 
-__all__ = [
-    "Found",
-    "Level",
-    "ListTree",
-    "NeighborLists",
-    "by_centroid",
-    "centroids_of",
-    "grow_tree",
-    "grown_levels",
-    "index_dtype",
-    "joined_level",
-    "places_of_sample",
-    "places_seen",
-    "reversed_rows",
-    "search_lists",
-    "search_within",
-    "second_radii",
-    "sort_rows",
-    "squared_radii",
-    "tree_height",
-    "union_of",
-]
-
 POINTS_PER_LIST = 128
 SAMPLE_PER_LIST = 32  # points that k-means sees of each list
 SEEN_PER_CHILD = 256  # of which so many are enough for the centroids of a node

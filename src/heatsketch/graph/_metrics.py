@@ -16,18 +16,6 @@ from scipy.spatial.distance import cdist
 from heatsketch._core import kernels
 from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, ScaleError
 
-__all__ = [
-    "ALIASES",
-    "LIST_METRICS",
-    "METRICS",
-    "check_nonzero_rows",
-    "check_symmetric_metric",
-    "check_width",
-    "metric_of",
-    "second_distances",
-    "squared_distances_to",
-]
-
 
 def squared_distances_to(X: Any, metric: Any) -> Callable[[Any], np.ndarray]:
     """Return the function that takes some rows to their squared distances to all rows of ``X``."""

@@ -64,7 +64,6 @@ from heatsketch.graph._ivf import (
 )
 from heatsketch.graph._metrics import (
     LIST_METRICS,
-    METRICS,
     check_nonzero_rows,
     check_symmetric_metric,
     check_width,
@@ -73,15 +72,6 @@ from heatsketch.graph._metrics import (
     squared_distances_to,
 )
 from heatsketch.graph._pairwise import DistanceTiles
-
-__all__ = [
-    "METRICS",
-    "Neighbors",
-    "find_neighbors",
-    "label_components",
-    "neighbor_graph",
-    "squared_distances",
-]
 
 TILE_ENTRIES = 4_000_000  # 32 MB of float64 at a time for each thread
 FRONTIER = 32  # points that are asked at a time for the points linked to them

@@ -42,8 +42,6 @@ from heatsketch.graph._metrics import (
     squared_distances_to,
 )
 
-__all__ = ["TransformerNeighbors", "neighbors_by_transformer"]
-
 PAIRS = 2_000_000  # that each thread compares at a time
 ROWS_COMPARED = 1000  # whose distances are compared with those of the transformer
 DISAGREEMENT = 0.01  # of the median: a search in float32 rounds, another metric is far off

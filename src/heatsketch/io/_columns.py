@@ -11,23 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch._core.checks import float_dtype
 from heatsketch.exceptions import FileFormatError
-
-__all__ = [
-    "FEW",
-    "Wanted",
-    "carried",
-    "check_length",
-    "check_matrix",
-    "check_unique",
-    "choose_columns",
-    "column_positions",
-    "find_name",
-    "find_table",
-    "float_dtype",
-    "numbered_names",
-]
 
 NUMBERS = "biuf"  # kinds of dtype: bool, int, uint, float
 # Units that Python does not know, and of which numpy makes bare integers: digits after its own six.

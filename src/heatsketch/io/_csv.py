@@ -25,8 +25,6 @@ from heatsketch.io._failures import needed, shortened
 from heatsketch.io._output import Columns
 from heatsketch.io._table import Block, Table
 
-__all__ = ["csv_names", "open_csv", "opened_binary", "write_csv"]
-
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 NUMERIC = ("double", "int64", "null")  # types that Arrow infers
 MISSING = ["", "NA", "Na", "na", "NULL", "Null", "null"]

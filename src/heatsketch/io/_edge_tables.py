@@ -13,8 +13,6 @@ from heatsketch.exceptions import FileFormatError
 from heatsketch.io._graphs import Graph, graph_of_edges
 from heatsketch.io._table import Table
 
-__all__ = ["edge_columns", "edges_in_columns", "read_edges"]
-
 # What networkx, igraph, Gephi, pandas and others call the ends of an edge.
 ENDS = (
     {"source", "target"},

@@ -21,14 +21,6 @@ from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.graph._graph_affinity import Graph, undirected
 from heatsketch.io._csv import LONGEST_LINE, opened_binary
 
-__all__ = [
-    "Graph",
-    "graph_of_edges",
-    "graph_of_matrix",
-    "read_edge_list",
-    "read_matrix_market",
-]
-
 SEPARATORS = re.compile(r"[\s,;]+")
 LAYOUTS = {
     "coordinate": ("real", "double", "integer", "pattern"),

@@ -27,17 +27,6 @@ from heatsketch.io._parquet import open_parquet, parquet_names, write_parquet
 from heatsketch.io._table import Table
 from heatsketch.io._zarr import open_zarr, write_zarr
 
-__all__ = [
-    "GRAPH_EXTENSIONS",
-    "TABLE_EXTENSIONS",
-    "check_different_files",
-    "check_readable",
-    "graph_in_table",
-    "open_table",
-    "read_graph",
-    "table_writer",
-]
-
 
 class _Format(NamedTuple):
     open: Callable[[Path, Wanted], Table]

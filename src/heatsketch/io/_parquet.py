@@ -18,13 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch._core.atomic_file import atomic_file
+from heatsketch._core.checks import float_dtype
 from heatsketch.exceptions import FileFormatError
-from heatsketch.io._columns import FEW, Wanted, carried, choose_columns, float_dtype
+from heatsketch.io._columns import FEW, Wanted, carried, choose_columns
 from heatsketch.io._failures import needed
 from heatsketch.io._output import Columns
 from heatsketch.io._table import Block, Table
-
-__all__ = ["ParquetTable", "open_parquet", "parquet_names", "write_parquet"]
 
 # Of each column chunk, so that a row group is never in memory as a whole.
 BUFFER_BYTES = 2**16

@@ -14,8 +14,6 @@ from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.io._columns import Wanted, column_positions
 from heatsketch.io._failures import check_memory, reading
 
-__all__ = ["Block", "Table", "array_table", "slices"]
-
 BLOCK_BYTES = 2**26  # of a block whose number of rows is left to us
 
 

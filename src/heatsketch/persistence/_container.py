@@ -25,8 +25,6 @@ import numpy as np
 from heatsketch._core.atomic_file import atomic_file, file_errors
 from heatsketch.exceptions import FileFormatError, ModelVersionError, NotStorableError
 
-__all__ = ["FORMAT_VERSION", "ModelFile", "read_header", "read_model_file", "write_model_file"]
-
 # Raise it with every change; and OLDEST_READER with those that an older reader must not ignore.
 FORMAT_VERSION = 1
 OLDEST_READER = 1

@@ -27,8 +27,6 @@ from heatsketch.persistence._container import (
 )
 from heatsketch.persistence._schema import OPTIONAL, TABLES, TRAINING_DATA, Entries, InvalidPart
 
-__all__ = ["SaveMixin", "invalid_in", "restored", "typed"]
-
 # Parameters that say where and how to compute, and not what results: a file does not hold them.
 OF_MACHINE = ("engine", "n_jobs", "verbose")
 LARGEST_POWER = 2**53  # beyond it not every integer is a float, and growing would never end

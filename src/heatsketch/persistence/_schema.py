@@ -28,17 +28,8 @@ from heatsketch.diffusion._normalization import Scaling
 from heatsketch.diffusion._operator import HeatOperator, Scaled
 from heatsketch.exceptions import NotStorableError
 from heatsketch.graph._ivf import Level, ListTree, NeighborLists
-from heatsketch.graph._neighbors import LIST_METRICS, METRICS, Neighbors
-
-__all__ = [
-    "OPTIONAL",
-    "TABLES",
-    "TRAINING_DATA",
-    "Entries",
-    "InvalidPart",
-    "is_permutation",
-    "is_rising",
-]
+from heatsketch.graph._metrics import LIST_METRICS, METRICS
+from heatsketch.graph._neighbors import Neighbors
 
 DEEPEST_TREE = 16
 SCALARS = ("float32", "float64", "int32", "int64", "bool")

@@ -13,8 +13,6 @@ from heatsketch.diffusion._heat_trace import trace_of_block
 from heatsketch.estimators.heat_sketch import DIRECTIONS_PER_COMPONENT, HeatSketch
 from heatsketch.exceptions import HeatSketchError
 
-__all__ = ["CITATION", "bandwidth", "component_of_each", "parameters", "trace"]
-
 CURVE_POINTS = 200
 BINS = 40  # of the histogram of local scales
 POINTS_OF_CURVE = 5000  # that a curve is estimated from, where the model has none

@@ -28,8 +28,6 @@ from heatsketch.report._packing import (
 )
 from heatsketch.report._pictures import aligned, own_time, plane_of, sketches, times
 
-__all__ = ["write_report"]
-
 MOST_DRAWN = 250_000  # points, of more than which a screen shows no more
 PAGE_BYTES = 38_000_000  # that the numbers of a page may take
 FEWEST_ROWS = 1000  # that have a sketch, however little space there is

@@ -10,8 +10,6 @@ import numpy as np
 from heatsketch._core.checks import check_integer
 from heatsketch.estimators.heat_sketch import HeatSketch
 
-__all__ = ["Plane", "aligned", "plane_of", "sketches", "times", "turned_like"]
-
 LARGEST_TIME = 64  # on the slider, unless the model's own is larger
 
 

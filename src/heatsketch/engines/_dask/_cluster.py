@@ -25,16 +25,6 @@ from heatsketch._core.progress import has_callback, steps
 from heatsketch.engines._dask._storage import Journal, Storage, read_block, write_block
 from heatsketch.exceptions import HeatSketchError, NotStorableError
 
-__all__ = [
-    "RETRIES",
-    "Chunk",
-    "Cluster",
-    "delayed",
-    "graph_of",
-    "lazy_array",
-    "within_threads",
-]
-
 RETRIES = 3  # of a task that raised, for storage may be away for a moment
 # Stages for callbacks, by the beginnings of the names of tasks; all others are products.
 STAGES = {

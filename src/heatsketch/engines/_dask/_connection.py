@@ -12,8 +12,6 @@ from distributed import Client, LocalCluster
 
 from heatsketch.exceptions import HeatSketchError
 
-__all__ = ["connected", "processes"]
-
 ALLOWED_FAILURES = 100  # workers that may die under a task before it is blamed
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 

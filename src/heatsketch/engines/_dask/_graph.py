@@ -34,8 +34,6 @@ from heatsketch.graph._ivf import (
 )
 from heatsketch.graph._metrics import LIST_METRICS, check_nonzero_rows
 
-__all__ = ["BlockNeighbors", "neighbor_blocks"]
-
 
 def neighbor_blocks(
     cluster: Cluster, lists: BlockLists, *, metric: str, n_neighbors: int, dtype: Any

@@ -33,8 +33,6 @@ from heatsketch.graph._ivf import (
 )
 from heatsketch.graph._metrics import LIST_METRICS, squared_distances_to
 
-__all__ = ["BlockLists", "arrange", "read_tree"]
-
 PARTS = ("points", "probes", "rows")
 
 

@@ -29,8 +29,6 @@ from heatsketch.engines._dask._components import label_components
 from heatsketch.engines._dask._halo import Halo, Halos, read_matrix, with_halo
 from heatsketch.engines._dask._operator import heat_operator_of
 
-__all__ = ["BlockMatrix", "stored_matrix"]
-
 
 @dataclass(frozen=True, eq=False)
 class BlockMatrix(RowBlocks):

@@ -16,8 +16,6 @@ from heatsketch.diffusion._operator import HeatOperator, chunk_sums, stationary_
 from heatsketch.engines._dask._cluster import graph_of, within_threads
 from heatsketch.engines._dask._halo import Halos, with_halo
 
-__all__ = ["BlockHeatOperator", "heat_operator_of"]
-
 STEP = "heat-step"
 
 

@@ -21,8 +21,6 @@ from heatsketch.io import open_table
 from heatsketch.io._parquet import ParquetTable
 from heatsketch.io._zarr import ZarrTable
 
-__all__ = ["points_in_files", "read_points"]
-
 
 def read_points(cluster: Cluster, X: Any) -> Any:
     """Return a file or a dask array as a dask array in chunks of whole rows; others as they are.

@@ -30,8 +30,6 @@ from heatsketch.exceptions import HeatSketchError
 from heatsketch.graph._metrics import LIST_METRICS
 from heatsketch.graph._neighbors import find_neighbors
 
-__all__ = ["Session", "session"]
-
 
 @contextmanager
 def session(engine: Any, folder: Path) -> Iterator[Engine]:

@@ -22,8 +22,6 @@ import numpy as np
 
 from heatsketch._core.atomic_file import atomic_file, file_errors
 
-__all__ = ["Journal", "Storage", "map_block", "read_block", "write_block"]
-
 # Names of checkpoints, and of what goes from one stage to the next.
 PASSING = re.compile(
     "^(heat-step|of-rows|sorted)-|-(sample|dealt|branch|near|squares|sorted|found|back)"
