@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: bits lines help install lint test lowest sanitize nightly weekly repeat fuzz mutants audit sbom docs visit pictures bench chaos grid reproduce clean
+.PHONY: bits lines help install lint test lowest sanitize nightly weekly repeat fuzz mutants audit sbom docs newuser pictures bench chaos grid reproduce clean
 
 help: ## list these targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -71,8 +71,8 @@ docs: ## run the gallery, make web pages in docs/_build/html; a warning is an er
 	sphinx-build -W --keep-going -b html docs docs/_build/html
 	python docs/check.py docs/_build/html
 
-visit: ## a first visit: the built wheel in a fresh environment, README, import, command line
-	.ci/visit
+newuser: ## the built wheel in a fresh environment: README, import, command line
+	.ci/newuser
 
 pictures: ## draw those of README and docs/distances.md; for the drift see examples/drift.py
 	python examples/readme.py

@@ -42,7 +42,7 @@ def local_cluster():
 
 
 def keep(part, row, found):
-    """Write what was found, row by row: whoever is killed begins with the next."""
+    """Write what was found, row by row: a run that was killed continues with the next."""
     everything = kept()
     everything.setdefault(part, {})[row] = found
     write("cluster", everything, quiet=True)
@@ -114,7 +114,7 @@ def whole(folder, n_points=10_000_000):
         made = f"import cluster; cluster.write_points({str(path)!r}, {n_points})"
         subprocess.run([sys.executable, "-c", made], cwd=here, check=True)
     with local_cluster() as cluster, Client(cluster) as client:
-        # A process of its own, so that workers that are started anew do not take its limit along.
+        # A process of its own, so that workers that are restarted do not have its limit.
         call = f"cluster.as_client({cluster.scheduler_address!r}, {str(path)!r}, {str(folder)!r})"
         fit = subprocess.run(
             [sys.executable, "-c", f"import cluster; {call}"],
@@ -215,7 +215,7 @@ def cost(folder, n_points=None):
     for n, k in itertools.product(sizes, (16, 64)):
         row = f"{n}, k = {k}"
         if row not in kept("cost"):
-            # For each anew: the machine is shared, and its speed drifts.
+            # For each again: the machine is shared, and its speed drifts.
             points = partial(manifold, n_features=16)
             calibration = calibrate(costs(0, k), points=points)._asdict()
             found = measured_cost(Path(folder, f"{n}-{k}"), n, k)

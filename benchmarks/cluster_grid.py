@@ -1,4 +1,4 @@
-"""The embedding of a cluster is that of one process, bit for bit: the whole grid.
+"""The embedding of a cluster is bit-identical to that of one process: the whole grid.
 
 All numbers of workers and blocks, both normalizations, three powers (the largest by Chebyshev
 polynomials), both dtypes, and new points. Rows that are in the file already are not run again.

@@ -1,4 +1,4 @@
-"""Fits under a limit of memory: each keeps to it, or is refused before it takes any."""
+"""Fits under a limit of memory: each keeps to it, or is rejected before it takes any."""
 
 import argparse
 import json
@@ -24,7 +24,7 @@ def run_one(n_points, n_neighbors, limit):
     try:
         HeatSketch(32, power=2, n_neighbors=n_neighbors, engine=engine).fit(X)
     except MemoryBudgetError:
-        result = "refused"
+        result = "rejected"
     taken = max(0, memory("VmHWM") - before) / 2**20
     figures = {"MiB of the fit": round(taken), "over limit": round(taken / limit, 2)}
     print(json.dumps({"result": result} | figures))

@@ -100,7 +100,7 @@ float64, one run of each (`benchmarks/eigenpairs.py`).
 def limits(rows):
     yield """## Limits of memory
 
-`LocalEngine(memory_limit=...)`: a fit keeps to it, or is refused once `X` has been checked, before
+`LocalEngine(memory_limit=...)`: a fit keeps to it, or is rejected once `X` has been checked, before
 any of the work. Without `n_neighbors` it is all pairs, kept or recomputed as the limit allows
 (`benchmarks/limits.py`).
 """
@@ -180,7 +180,7 @@ HARMS = {
 def chaos(found):
     yield """## Chaos
 
-The same fit under harm at random moments, held against the embedding of one process, bit for bit
+The same fit under harm at random moments, compared with the embedding of one process, bit by bit
 (`benchmarks/chaos.py`, `make chaos`): 16 384 points in four blocks on two workers, 40 products, a
 checkpoint after each.
 """

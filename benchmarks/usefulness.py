@@ -513,7 +513,7 @@ points, curves, texts and graphs. `benchmarks/usefulness.py` wrote this page; th
   adjusted Rand index of k-means with the true number of classes. **rank correlation**: of distances
   with the true distances along the manifold, over 20,000 random pairs.
 - **node accuracy**: logistic regression with 10 % of the labels, on rows divided by their root mean
-  square length. **link AUC**: a tenth of the links is removed and told from random pairs by
+  square length. **link AUC**: a tenth of the links is removed and separated from random pairs by
   distance.
 - Means of five seeds. "best single power" is the best of powers 2 to 512 (4096 for curves), found
   by looking at the score. A fit may take 180 s. Seconds are medians on a shared machine under
@@ -651,7 +651,7 @@ def main():
     parser.add_argument("--methods", nargs="+", choices=titles, metavar="NAME")
     parser.add_argument("--ours", action="store_true", help="measure heatsketch methods again")
     parser.add_argument("--fresh", action="store_true", help="measure again what is there")
-    parser.add_argument("--page", action="store_true", help="only write page and figure anew")
+    parser.add_argument("--page", action="store_true", help="only write page and figure again")
     options = parser.parse_args()
     if not options.page:
         measure(options)

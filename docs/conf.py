@@ -31,7 +31,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
     "within_subsection_order": "ExampleTitleSortKey",
-    "abort_on_example_error": False,  # all failures are told, and with -W each is an error
+    "abort_on_example_error": False,  # all failures are reported, and with -W each is an error
     "capture_repr": (),
     "download_all_examples": False,
     "show_signature": False,

@@ -65,20 +65,20 @@ def test_integers_of_numpy_are_integers(points):
 
 @pytest.mark.parametrize("points", SETS)
 def test_numbers_of_points_and_seeds_are_whole(points):
-    for options in ({"n_points": 20.0}, {"n_points": True}, {"seed": 3.0}, {"seed": None}):
+    for options in ({"n_points": 20.5}, {"n_points": True}, {"seed": 3.5}, {"seed": None}):
         ((name, value),) = options.items()
-        with pytest.raises(DtypeError, match=rf"{name}={value} must be an integer; use int"):
+        with pytest.raises(DtypeError, match=rf"{name}={value} must be an integer of at least"):
             points(**{"n_points": 20, "seed": 0} | options)
     for name in ("n_points", "seed"):
-        with pytest.raises(HeatSketchError, match=rf"{name}=-1 must be at least \d; use"):
+        with pytest.raises(HeatSketchError, match=rf"{name}=-1 must be an integer of at least \d"):
             points(**{"n_points": 20, "seed": 0, name: -1})
 
 
-def test_a_circle_with_outliers_has_room_for_them():
-    with pytest.raises(HeatSketchError, match=r"n_points=1 must be at least 2; use"):
+def test_a_circle_with_outliers_has_two_points_for_them():
+    with pytest.raises(HeatSketchError, match=r"n_points=1 must be an integer of at least 2"):
         datasets.circle_with_outliers(np.uint8(1), seed=0)
 
 
 def test_clouds_have_a_dimension():
-    with pytest.raises(HeatSketchError, match=r"dimension=0 must be at least 1; use"):
+    with pytest.raises(HeatSketchError, match=r"dimension=0 must be an integer of at least 1"):
         datasets.gaussian_clouds(20, seed=0, dimension=0)

@@ -43,8 +43,8 @@ def checker():
 def test_figures_of_benchmarks_are_those_of_the_files(monkeypatch):
     monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
     page = module_of(ROOT / "benchmarks" / "page.py")
-    told = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert told == "\n".join(page.sections())
+    page_text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert page_text == "\n".join(page.sections())
     usefulness = module_of(ROOT / "benchmarks" / "usefulness.py")
     results = usefulness.results_so_far()
     for path in usefulness.SHORT_PAGES:

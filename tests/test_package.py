@@ -48,9 +48,14 @@ def value_of(dotted):
     return getattr(importlib.import_module(module), name)
 
 
-def test_public_names_are_there():
+def test_public_modules_list_their_names_and_private_ones_do_not():
+    """In a private module a name that begins with an underscore is its own; others are imported."""
     for module in [heatsketch, *MODULES]:
-        assert all(hasattr(module, name) for name in module.__all__), module.__name__
+        parts = module.__name__.split(".")[1:]
+        is_package = hasattr(module, "__path__")
+        listed = is_package or not any(part.startswith("_") for part in parts)
+        assert listed == hasattr(module, "__all__"), module.__name__
+        assert all(hasattr(module, name) for name in getattr(module, "__all__", ()))
 
 
 def test_no_name_hides_a_module():

@@ -1,4 +1,4 @@
-"""Pictures: each looks as it did when someone looked at it, and refuses what it cannot draw."""
+"""Pictures: each looks as it did when someone looked at it, and rejects what it cannot draw."""
 
 import subprocess
 import sys
@@ -20,8 +20,8 @@ from matplotlib import pyplot as plt  # noqa: E402
 from matplotlib.testing.compare import compare_images  # noqa: E402
 from pictures import BASELINE, PICTURES, crowd, digits, model, save  # noqa: E402
 
-# Root mean square of the difference of pixels, from 0 to 255: room for letters that another version
-# of matplotlib puts half a pixel elsewhere.
+# Root mean square of the difference of pixels, from 0 to 255; letters may be half a pixel elsewhere
+# in another version of matplotlib.
 TOLERANCE = 12
 
 
@@ -149,7 +149,7 @@ def without_data():
         "distortion",
     ],
 )
-def test_refusals_give_a_remedy(draw, message):
+def test_errors_give_a_remedy(draw, message):
     with pytest.raises(HeatSketchError, match=message):
         draw()
 

@@ -142,16 +142,16 @@ def test_labels_may_be_missing_in_any_way():
 
 @needs_browser
 def test_the_page_cannot_ask_the_network_nor_run_what_is_not_its_own(browser, tmp_path):
-    """The control of the tests above: what they look for would have been refused, and seen."""
+    """The control of the tests above: what they look for would have been rejected, and seen."""
     write_report(HeatSketch(8).fit(circle(N)), tmp_path / "page.html")
     opened(browser, tmp_path / "page.html")
     requested(browser)
-    refused = browser.execute_async_script(
+    rejected = browser.execute_async_script(
         "const done = arguments[0];"
         "document.addEventListener('securitypolicyviolation', (e) => done(e.effectiveDirective));"
         "fetch('http://127.0.0.1:9/').catch(() => {});"
     )
-    assert refused == "connect-src"
+    assert rejected == "connect-src"
     browser.execute_script(
         "const button = document.createElement('button');"
         "button.setAttribute('onclick', \"document.body.dataset.broken = 'yes'\");"
@@ -182,7 +182,7 @@ def test_of_many_points_some_have_distances_and_the_page_says_which(browser, tmp
     other = next(row for row in range(N) if row not in sketched)
     second.clear()
     second.send_keys(str(other), "\t")
-    assert "is not among the 50 rows" in element(browser, "refusal").text
+    assert "is not among the 50 rows" in element(browser, "error").text
 
 
 @needs_browser
@@ -198,7 +198,7 @@ def test_rows_are_found_by_name_and_signs_may_have_no_upper_end(browser, tmp_pat
     distance = model.diffusion_distances([[5, 9]]).distance[0]
     assert float(numbers(browser)[0][0]) == float(f"{distance:.2e}")
     element(browser, "first").send_keys("x", "\t")
-    assert element(browser, "refusal").text == "There is no row cell 5x."
+    assert element(browser, "error").text == "There is no row cell 5x."
 
 
 @needs_browser
@@ -226,7 +226,7 @@ def test_only_a_sketch_with_its_training_data_has_a_report(tmp_path):
     with pytest.raises(HeatSketchError, match="model=DiffusionMap has no sketch"):
         write_report(DiffusionMap(2).fit(X), page)
     model = HeatSketch(4).fit(X)
-    with pytest.raises(HeatSketchError, match="must be integers of at least 1"):
+    with pytest.raises(HeatSketchError, match="must be an integer of at least 1"):
         write_report(model, page, powers=[0, 1])
     with pytest.raises(HeatSketchError, match=r"names of shape \(2,\) must be 30"):
         write_report(model, page, names=["a", "b"])
@@ -266,12 +266,12 @@ def test_every_kind_of_sketch_has_a_report(tmp_path, options):
     assert (tmp_path / "page.html").stat().st_size > 20_000
 
 
-def test_precomputed_and_pieces(tmp_path):
+def test_precomputed_and_connected_components(tmp_path):
     X = two_blobs(60, 100.0)
     with pytest.warns(UserWarning, match="2 connected components"):
         model = HeatSketch(8, n_neighbors=5).fit(X)
-    write_report(model, tmp_path / "pieces.html")
-    assert "piece of the graph" in (tmp_path / "pieces.html").read_text(encoding="utf-8")
+    write_report(model, tmp_path / "components.html")
+    assert "connected component" in (tmp_path / "components.html").read_text(encoding="utf-8")
     K = np.exp(-np.square(np.subtract.outer(*2 * [np.arange(30.0)])))
     write_report(HeatSketch(8, affinity="precomputed").fit(K), tmp_path / "given.html")
     assert '"kind": "none"' in (tmp_path / "given.html").read_text(encoding="utf-8")

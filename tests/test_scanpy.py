@@ -1,4 +1,4 @@
-"""Tools for AnnData: where they read and write, what they refuse, and scanpy's own data sets."""
+"""Tools for AnnData: where they read and write, what they reject, and scanpy's own data sets."""
 
 import importlib
 import re
@@ -331,7 +331,7 @@ def test_drift_names_the_cells_that_moved(blood):
     assert np.isfinite(back.obs["drift"].iloc[20:]).all()
 
 
-# --- refusals ------------------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ def test_drift_names_the_cells_that_moved(blood):
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_refusals_give_a_remedy(blood, options, message):
+def test_errors_give_a_remedy(blood, options, message):
     adata = blood.copy()
     adata.uns["torn"] = {"distances_key": "gone"}
     with pytest.raises(HeatSketchError, match=message):
@@ -355,12 +355,12 @@ def test_refusals_give_a_remedy(blood, options, message):
 
 
 @pytest.mark.parametrize("root", [None, "nobody", 700, -1, 2.5])
-def test_a_root_that_is_none_is_refused(blood, root):
+def test_a_root_that_is_none_is_rejected(blood, root):
     with pytest.raises(HeatSketchError, match=f"root={root!r}"):
         hs.tl.heat_pseudotime(blood, root)
 
 
-def test_arrays_and_twins_are_refused(blood):
+def test_arrays_and_twins_are_rejected(blood):
     with pytest.raises(HeatSketchError, match="adata is of type ndarray, not AnnData"):
         hs.tl.heatsketch(np.eye(3))
     twins = blood.copy()

@@ -1,4 +1,4 @@
-"""Small versions of what benchmarks/ measures, with room for a busy machine.
+"""Small versions of what benchmarks/ measures, with a margin for a busy machine.
 
 Two sides are timed in turn, and the median of their ratios is kept; see benchmarks/timing.py.
 """

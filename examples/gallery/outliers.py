@@ -57,4 +57,4 @@ plot.distortion({"diffusion map": (SIZES, maps), "sketch": (SIZES, sketches)})
 # %%
 # A sketch improves with every column. The map gains nothing from 2 to 8 components, since the
 # outliers take them. With 16 it has some for the circle, too, and is nearly exact: a circle needs
-# few. But nobody tells beforehand how many it will take.
+# few. But how many it will take is not known beforehand.

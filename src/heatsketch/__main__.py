@@ -2,7 +2,5 @@
 
 from heatsketch.cli import app
 
-__all__: list[str] = []
-
 if __name__ == "__main__":
     app()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from heatsketch._core.checks import whole_number
+from heatsketch._core.checks import check_integer
 from heatsketch.diffusion._random_matrix import gaussian_matrix
 
 __all__ = ["circle", "circle_with_outliers", "gaussian_clouds", "klein_bottle", "stretched_torus"]
@@ -122,7 +122,7 @@ def circle_with_outliers(n_points: int, *, seed: int) -> np.ndarray:
     array([[0., 3.],
            [3., 0.]])
     """
-    n_points = whole_number(n_points, "n_points", least=2)
+    n_points = check_integer("n_points", n_points, least=2)
     return np.vstack([circle(n_points - 2, seed=seed), [[0.0, 3.0], [3.0, 0.0]]])
 
 
@@ -149,8 +149,8 @@ def gaussian_clouds(
     >>> gaussian_clouds(300, seed=0).shape
     (300, 3)
     """
-    n_points = whole_number(n_points, "n_points", least=0)
-    dimension = whole_number(dimension, "dimension", least=1)
+    n_points = check_integer("n_points", n_points, least=0)
+    dimension = check_integer("dimension", dimension, least=1)
     X = gaussian_matrix(n_points, dimension, seed=_apart(seed))
     rows = np.arange(n_points)
     X[rows, rows % dimension] += separation / np.sqrt(2)
@@ -159,11 +159,11 @@ def gaussian_clouds(
 
 def _directions(n_points: int, which: int, seed: int) -> np.ndarray:
     """Return uniform points on the unit circle; another ``which`` gives independent ones."""
-    n_points = whole_number(n_points, "n_points", least=0)
+    n_points = check_integer("n_points", n_points, least=0)
     pair = gaussian_matrix(n_points, 2, seed=_apart(seed), first_column=2 * which)
     return pair / np.sqrt(pair[:, :1] ** 2 + pair[:, 1:] ** 2)
 
 
 def _apart(seed: int) -> int:
-    """Return a seed that nobody gives: points and the block that sketches them must not agree."""
-    return whole_number(seed, "seed", least=0) ^ (1 << 127)
+    """Return a seed that no user gives: points and the block that sketches them must not agree."""
+    return check_integer("seed", seed, least=0) ^ (1 << 127)

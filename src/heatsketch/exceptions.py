@@ -22,7 +22,7 @@
     UserWarning
      └─ HeatSketchWarning
          ├─ DegenerateKernelWarning         epsilon is far too small or far too large
-         ├─ DisconnectedGraphWarning        the graph falls into several pieces
+         ├─ DisconnectedGraphWarning        the graph is not connected
          ├─ ZeroDiagonalWarning             a given affinity without self-loops
          ├─ FarPointWarning                 new points far from all training points
          └─ UnderflowWarning                the power is too large for the dtype
@@ -32,7 +32,9 @@ Every message names the argument, shows its value and gives a remedy.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 __all__ = [
     "AffinityError",
@@ -62,7 +64,20 @@ __all__ = [
 
 
 class HeatSketchError(ValueError):
-    """An input that heatsketch cannot embed."""
+    """An input that heatsketch cannot embed.
+
+    Attributes
+    ----------
+    parameters : mapping of str to object
+        The parameters that the message shows as ``name=value``, for programs that call them
+        otherwise, as the command line does.
+    """
+
+    parameters: Mapping[str, Any] = {}
+
+    def __init__(self, *args: object, **parameters: Any) -> None:
+        super().__init__(*args)
+        self.parameters = parameters
 
 
 class DtypeError(HeatSketchError, TypeError):
@@ -90,7 +105,7 @@ class SpectrumError(HeatSketchError):
 
 
 class MemoryBudgetError(HeatSketchError, MemoryError):
-    """A computation that would not fit in memory, refused before it starts."""
+    """A computation that would not fit in memory, rejected before it starts."""
 
 
 class FileError(OSError, HeatSketchError):
@@ -110,6 +125,8 @@ class OutputError(FileError):
 class OutputExistsError(OutputError, FileExistsError):
     """An output that exists already, and must not be replaced unasked."""
 
+    parameters: Mapping[str, Any] = {"overwrite": True}
+
 
 class FileFormatError(HeatSketchError):
     """A file that is not what it should be: damaged, hostile, or something else.
@@ -122,8 +139,8 @@ class FileFormatError(HeatSketchError):
     remedy : str
     """
 
-    def __init__(self, path: object, cause: str, remedy: str) -> None:
-        super().__init__(str(path), cause, remedy)
+    def __init__(self, path: object, cause: str, remedy: str, **parameters: Any) -> None:
+        super().__init__(str(path), cause, remedy, **parameters)
         self.path = str(path)
         self.cause = cause
         self.remedy = remedy
@@ -190,7 +207,17 @@ class ScalingError(HeatSketchError):
 
 
 class HeatSketchWarning(UserWarning):
-    """A result that is defined but may not be what was wanted."""
+    """A result that is defined but may not be what was wanted.
+
+    Attributes
+    ----------
+    parameters : mapping of str to object
+        As for :class:`HeatSketchError`.
+    """
+
+    def __init__(self, *args: object, **parameters: Any) -> None:
+        super().__init__(*args)
+        self.parameters = parameters
 
 
 class DegenerateKernelWarning(HeatSketchWarning):
@@ -198,7 +225,7 @@ class DegenerateKernelWarning(HeatSketchWarning):
 
 
 class DisconnectedGraphWarning(HeatSketchWarning):
-    """A graph in several pieces, between which heat never flows."""
+    """A graph with several connected components."""
 
 
 class ZeroDiagonalWarning(HeatSketchWarning):

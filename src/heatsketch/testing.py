@@ -137,7 +137,7 @@ def check_engine(engine: Engine, *, seed: int = 0, metric: Any = "euclidean") ->
     X = np.random.default_rng(seed).standard_normal((60, 3))
     X[50:] = X[:10]
     full = np.asarray(engine.neighbors(X, metric=metric, n_neighbors=None, n_columns=1)[1])
-    _require_close(full, full.T, 0, "distances are not symmetric bit for bit")
+    _require_close(full, full.T, 0, "distances are not symmetric to the last bit")
     _require_close(full.diagonal(), np.zeros(60), 0, "a point is not at distance 0 from itself")
     if metric == "euclidean":
         direct = ((X[:, np.newaxis] - X) ** 2).sum(axis=2)

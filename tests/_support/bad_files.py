@@ -36,7 +36,7 @@ def content(name, what, data, *, files=BAD_FILES, **options):
 
 
 class Runs:
-    """Whoever unpickles this runs it."""
+    """Unpickling this runs it."""
 
     def __reduce__(self):
         return (open, ("/tmp/heatsketch-was-run", "w"))

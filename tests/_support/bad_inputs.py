@@ -1,13 +1,13 @@
 """Bad and invalid inputs, a row for each: what is called, and what must come of it.
 
-A row is *refused* with a typed error, *warned about*, or *works*. A message must name the
+A row is *rejected* with a typed error, *warned about*, or *works*. A message must name the
 argument, show its value and give a remedy, each a regular expression of the row; a row that
 works says what its result must equal. To extend the table, add a row; the law that all rows
 obey is in ``test_bad_inputs.py``. F1 to F16 are the families of failures of the plan.
 
 Here are the points themselves, of which ``bad_points.py`` has more; ``bad_parameters.py`` has the
 parameters, sparse input and matrices over pairs, ``bad_models.py`` the models in files. Points that
-are refused whatever is asked are tested in every entry point, the command line included.
+are rejected whatever is asked are tested in every entry point, the command line included.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Row:
 ROWS: list[Row] = []
 
 
-def refused(name, call, error, says, *, warnings=()):
+def rejected(name, call, error, says, *, warnings=()):
     """Add a row that must end in ``error``; ``says`` is (argument, value, remedy)."""
     ROWS.append(Row(name, call, error, frozenset(warnings), *says))
 
@@ -83,16 +83,16 @@ class Points(NamedTuple):
 POINTS: dict[str, Points] = {}
 
 
-def refused_everywhere(name, X, error, says, *, in_files="refused"):
+def rejected_everywhere(name, X, error, says, *, in_files="rejected"):
     """Add a row for each of ``ENTRIES``, and one for the command line.
 
-    ``in_files`` says what comes of it there: "refused", "good" if a file turns it into a good
+    ``in_files`` says what comes of it there: "rejected", "good" if a file turns it into a good
     table, "none" if no file holds such a thing.
     """
     assert name not in POINTS
     POINTS[name] = Points(X, in_files)
     for entry, call in ENTRIES.items():
-        refused(f"{entry}: {name}", partial(call, X), error, says)
+        rejected(f"{entry}: {name}", partial(call, X), error, says)
 
 
 # --- calls --------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def transform(X_new, X=CLOUD, *, kind=HeatSketch, n_components=4, **parameters):
     return kind(n_components, **parameters).fit(X).transform(X_new)
 
 
-# Whatever is refused at one of them is refused at all, on a cluster, and by the command line.
+# Whatever is rejected at one of them is rejected at all, on a cluster, and by the command line.
 ENTRIES = {"fit": fit, "transform": transform}
 
 
@@ -128,13 +128,13 @@ for bad, shown in [(np.nan, "NaN"), (np.inf, "inf"), (-np.inf, "-inf")]:
     says = ("^X contains", f"{shown}.*row 1, column 2", "fill them in")
     for X in (with_entry(bad), with_entry(bad, np.float32), sparse.csr_array(with_entry(bad))):
         kind = f"{type(X).__name__} of {X.dtype}"
-        refused_everywhere(f"{bad} in a {kind}", X, MissingValueError, says)
-    refused_everywhere(f"{bad} in a list", with_entry(bad).tolist(), MissingValueError, says)
+        rejected_everywhere(f"{bad} in a {kind}", X, MissingValueError, says)
+    rejected_everywhere(f"{bad} in a list", with_entry(bad).tolist(), MissingValueError, says)
 for bad, shown in [(None, "None"), (pd.NA, "<NA>"), (pd.NaT, "NaT")]:
     says = (r"^X\[1, 2\]", shown, "fill it in")
-    refused_everywhere(f"{shown} as an object", with_entry(bad, object), MissingValueError, says)
-refused("X=None", partial(fit, None), MissingValueError, ("^X is", "None", "fill it in"))
-refused_everywhere(
+    rejected_everywhere(f"{shown} as an object", with_entry(bad, object), MissingValueError, says)
+rejected("X=None", partial(fit, None), MissingValueError, ("^X is", "None", "fill it in"))
+rejected_everywhere(
     "a masked array",
     np.ma.masked_array(CLOUD, CLOUD > 1),
     MissingValueError,
@@ -151,8 +151,8 @@ for name, bad, shown in [
     X = with_entry(0, object)
     X[1, 2] = bad
     says = (r"^X\[1, 2\]", shown, "convert X to floats")
-    refused_everywhere(name, X, DtypeError, says)
-refused_everywhere(
+    rejected_everywhere(name, X, DtypeError, says)
+rejected_everywhere(
     "complex objects",
     with_entry(np.complex64(1j), object),
     DtypeError,
@@ -161,23 +161,23 @@ refused_everywhere(
 for dtype in (complex, str, bytes, "M8[s]", "m8[s]", np.dtypes.StringDType()):
     X = np.arange(12).reshape(4, 3).astype(dtype)
     says = (r"\bX has dtype", r"complex128|<U|\|S|\[s\]|StringDType", "as columns|encode it")
-    refused_everywhere(f"an array of {X.dtype}", X, DtypeError, says)
-refused_everywhere(
+    rejected_everywhere(f"an array of {X.dtype}", X, DtypeError, says)
+rejected_everywhere(
     "a structured array",
     np.zeros(5, [("a", float), ("b", float)]),
     DtypeError,
     ("^X has dtype", "'a'", "encode it"),
 )
-refused_everywhere(
+rejected_everywhere(
     "complex sparse",
     sparse.csr_array(CLOUD * 1j),
     DtypeError,
     ("X has dtype", "complex128", "real and imaginary parts"),
 )
-refused_everywhere(
+rejected_everywhere(
     "a ragged list", [[1, 2, 3], [4, 5]], DtypeError, ("^X=", r"\[4, 5\]", "the same length")
 )
-refused_everywhere("one string", "abc", DtypeError, ("^X has dtype", "<U3", "encode it"))
+rejected_everywhere("one string", "abc", DtypeError, ("^X has dtype", "<U3", "encode it"))
 
 # --- F5: columns of frames ----------------------------------------------------------------
 
@@ -194,8 +194,8 @@ for name, column, shown in [
     says = ("column 'b' of X", shown, "encode it as numbers.*or leave it out")
     X = pd.DataFrame({"a": np.arange(4.0), "b": column})
     # Parquet has categories and objects by what they are, which is integers.
-    in_files = "good" if name in ("categories", "objects") else "refused"
-    refused_everywhere(f"pandas {name}", X, DtypeError, says, in_files=in_files)
+    in_files = "good" if name in ("categories", "objects") else "rejected"
+    rejected_everywhere(f"pandas {name}", X, DtypeError, says, in_files=in_files)
 for name, series in [
     ("strings", pl.Series(list("123"))),
     ("dates", pl.Series([0, 1, 2]).cast(pl.Date)),
@@ -205,7 +205,7 @@ for name, series in [
 ]:
     says = ("column 'b' of X", str(series.dtype).partition("(")[0], "encode it as numbers")
     X = pl.DataFrame({"a": [1, 2, 3], "b": series})
-    refused_everywhere(f"polars {name}", X, DtypeError, says)
+    rejected_everywhere(f"polars {name}", X, DtypeError, says)
 for X in [
     pd.DataFrame({"a": [1, 2, 3], "b": pd.array([1, 2, pd.NA], "Int64")}),
     pd.DataFrame({"a": [1, 2, 3], "b": pd.array([True, False, pd.NA], "boolean")}),
@@ -214,23 +214,23 @@ for X in [
 ]:
     name = f"a null in {type(X).__module__.partition('.')[0]} {X['b'].dtype}"
     says = ("^X contains", "NaN in row 2, column 1 .'b'.", "fill them in")
-    refused(f"fit: {name}", partial(fit, X), MissingValueError, says)
+    rejected(f"fit: {name}", partial(fit, X), MissingValueError, says)
     call = partial(transform, X, X.head(2))
-    refused(f"transform: {name}", call, MissingValueError, says)
-refused_everywhere(
+    rejected(f"transform: {name}", call, MissingValueError, says)
+rejected_everywhere(
     "a lazy frame",
     pl.DataFrame(CLOUD).lazy(),
     DtypeError,
     ("^X", "LazyFrame", r"X\.collect\(\)"),
     in_files="none",
 )
-refused_everywhere(
+rejected_everywhere(
     "a column name given twice",
     pd.DataFrame(CLOUD, columns=["a", "b", "a"]),
     HeatSketchError,
     ("^X", "'a'", "rename"),
 )
-refused(
+rejected(
     "column names of two types",  # scikit-learn's own
     partial(fit, pd.DataFrame(CLOUD, columns=["a", 1, 2])),
     TypeError,
@@ -244,7 +244,7 @@ for name, X in [
     ("polars", pl.DataFrame(CLOUD, schema=["a", "b", "c"])),
 ]:
     works(f"{name} frame", partial(fit, X), partial(fit, CLOUD))
-refused(
+rejected(
     "transform: other feature names",  # scikit-learn's own
     partial(transform, NAMED.rename(columns={"a": "z"}), NAMED),
     ValueError,
@@ -295,8 +295,10 @@ for name, X, says in [  # scikit-learn's own, whose wording its estimator checks
     ("no features", CLOUD[:, :0], ("array", r"0 feature.*\(40, 0\)", "minimum of 1 is required")),
     ("one sparse dimension", sparse.coo_array(CLOUD[:, 0]), ("input", r"\(40,\)", "Reshape")),
 ]:
-    refused_everywhere(name, X, ValueError, says)
-refused("one sample", partial(fit, CLOUD[:1]), HeatSketchError, ("^X", "n_samples=1", "at least 2"))
+    rejected_everywhere(name, X, ValueError, says)
+rejected(
+    "one sample", partial(fit, CLOUD[:1]), HeatSketchError, ("^X", "n_samples=1", "at least 2")
+)
 works(
     "two samples",
     lambda: fit(CLOUD[:2])[:2],
@@ -307,13 +309,13 @@ works(
     partial(fit, CLOUD[:, :1]),
     partial(fit, np.column_stack([CLOUD[:, :1], np.ones(40)])),  # a constant one adds nothing
 )
-refused(
+rejected(
     "transform: a feature less",  # scikit-learn's own
     partial(transform, CLOUD[:, :2]),
     ValueError,
     ("X has", "2 features", "is expecting 3 features"),
 )
-refused(
+rejected(
     "transform before fit",
     lambda: HeatSketch().transform(CLOUD),
     NotFittedError,
@@ -329,14 +331,14 @@ def transform_after_failure():
         return model.transform(CLOUD)
 
 
-refused(
+rejected(
     "transform after a fit that failed",
     transform_after_failure,
     NotFittedError,
     ("HeatSketch", "not fitted yet", "Call 'fit'"),
 )
 
-# --- F1, F2, F3: pieces, isolated points, duplicates ----------------------------------------
+# --- F1, F2, F3: connected components, isolated points, duplicates ---------------------------
 
 TWICE = np.repeat(CLOUD[:5], 8, axis=0)
 for name, parameters in [("all pairs", {}), ("bistochastic", {"normalization": "bistochastic"})]:
@@ -345,21 +347,21 @@ for name, parameters in [("all pairs", {}), ("bistochastic", {"normalization": "
         lambda parameters=parameters: fit(TWICE, **parameters)[:40],
         lambda parameters=parameters: np.repeat(fit(TWICE, **parameters)[:40:8], 8, axis=0),
     )
-NO_HEAT = ("^The neighbour graph", "n_connected_components_={}", "larger n_neighbors")
-for name, X, parameters, n_pieces in [
+NO_HEAT = ("^The neighbour graph", "{} connected components", "more neighbours than n_neighbors")
+for name, X, parameters, n_components in [
     ("an isolated point", np.vstack([CLOUD, [[1e3] * 3]]), {"epsilon": 4.0}, 2),
     ("two clusters", np.vstack([CLOUD, CLOUD + 1e3]), {"epsilon": 4.0}, 2),
     ("two clusters of neighbours", np.vstack([CLOUD, CLOUD + 1e3]), {"n_neighbors": 9}, 2),
     ("more duplicates than neighbours", np.vstack([TWICE, TWICE + 1e3]), {"n_neighbors": 4}, 2),
 ]:
-    says = (NO_HEAT[0], NO_HEAT[1].format(n_pieces), NO_HEAT[2])
+    says = (NO_HEAT[0], NO_HEAT[1].format(n_components), NO_HEAT[2])
     warned(name, partial(fit, X, **parameters), [DisconnectedGraphWarning], says)
 EQUAL = np.ones((20, 3))
 NOTHING_APART = ("epsilon cannot be estimated", r"\(20, 20\)", "give epsilon.*or drop")
 for name, X in [("equal", EQUAL), ("zero", EQUAL * 0)]:
     call = partial(fit, X, epsilon="auto")
-    refused(f"all points {name}, epsilon chosen", call, DegenerateKernelError, NOTHING_APART)
-refused(
+    rejected(f"all points {name}, epsilon chosen", call, DegenerateKernelError, NOTHING_APART)
+rejected(
     "all points equal, sparse",
     partial(fit, sparse.csr_array(EQUAL)),
     ScaleError,
@@ -373,13 +375,13 @@ for epsilon in (1.0, "local"):
         ("epsilon=", r"leaves \d\.\de-16 of all differences", "unless all points of X are equal"),
     )
 
-LONELY = ("epsilon={}", "100% of the 40 points", "use a larger epsilon")
+ISOLATED = ("epsilon={}", "100% of the 40 points", "use a larger epsilon")
 for epsilon, dtype in [(1e-9, "f8"), (1e-310, "f8"), (1e-50, "f4")]:
-    refused(
+    rejected(
         f"epsilon={epsilon} for {dtype}",
         partial(fit, CLOUD.astype(dtype), epsilon=epsilon),
         DegenerateKernelError,
-        (LONELY[0].format(epsilon), *LONELY[1:]),
+        (ISOLATED[0].format(epsilon), *ISOLATED[1:]),
     )
 warned(
     "epsilon too small for some",
@@ -423,29 +425,29 @@ for scale, dtype, verb in [
     says = ("^X holds", f"{scale:.3g}".replace("+", r"\+"), f"{verb} X by")
     for X in (UNIT, sparse.csr_array(UNIT)):
         name = f"{type(X).__name__} of scale {scale} in {dtype}"
-        refused(name, partial(fit, (X * scale).astype(dtype)), ScaleError, says)
+        rejected(name, partial(fit, (X * scale).astype(dtype)), ScaleError, says)
 says = ("^X holds", r"1e\+200", "overflow float64; divide")
-refused(
+rejected(
     "sparse ones times 1e200", partial(fit, sparse.csr_array((UNIT > 0) * 1e200)), ScaleError, says
 )
 for dtype, value in [("f8", 1e300), ("f4", 1e300), ("f4", 1e30)]:
     call = partial(transform, np.full((1, 3), value), CLOUD.astype(dtype))
     says = ("^X holds", f"{value:.0e}".replace("+", r"\+"), "overflow.*; divide X by")
-    refused(f"transform: {value} into a model of {dtype}", call, ScaleError, says)
+    rejected(f"transform: {value} into a model of {dtype}", call, ScaleError, says)
 works(
     "transform: a point next to zero",
     partial(transform, np.full((1, 3), 1e-200)),
     partial(transform, np.zeros((1, 3))),
 )
 says = ("^X holds", "1000", "divide X")
-refused("an integer beyond floats", partial(fit, [[10**400, 1], [1, 2]]), ScaleError, says)
+rejected("an integer beyond floats", partial(fit, [[10**400, 1], [1, 2]]), ScaleError, says)
 if np.finfo(np.longdouble).max > np.finfo(float).max:
     X = CLOUD * np.longdouble("1e4000")
     says = ("^X contains", "inf", "fill them in")
-    refused("long doubles beyond float64", partial(fit, X), MissingValueError, says)
+    rejected("long doubles beyond float64", partial(fit, X), MissingValueError, says)
 SHIFTED = 1e8 + CLOUD * 1e-3
 works("spread 1e-3 at offset 1e8", partial(fit, SHIFTED), partial(fit, SHIFTED - 1e8))
-refused(
+rejected(
     "spread 1e-3 at offset 1e8, sparse",
     partial(fit, sparse.csr_array(SHIFTED)),
     ScaleError,
@@ -464,8 +466,8 @@ for name, metric, shown in [
     ("too much", lambda x, y: 1e200, "gives inf"),
 ]:
     says = ("metric=<function", shown, "correct the metric")
-    refused(f"a metric that gives {name}", partial(fit, CLOUD, metric=metric), ScaleError, says)
-refused(
+    rejected(f"a metric that gives {name}", partial(fit, CLOUD, metric=metric), ScaleError, says)
+rejected(
     "a metric that is not symmetric",
     partial(fit, CLOUD, metric=lambda x, y: max(x[0] - y[0], 0)),
     AffinityError,

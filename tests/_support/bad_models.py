@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest import mock
 
-from bad_inputs import CLOUD, refused
+from bad_inputs import CLOUD, rejected
 
 from heatsketch import HeatSketch, load
 from heatsketch.exceptions import (
@@ -54,43 +54,43 @@ def transform_without_points():
         load(Path(folder, "model")).transform(CLOUD)
 
 
-refused(
+rejected(
     "a folder that is not there",
     partial(save, "no/model"),
     OutputError,
     ("cannot write", "no/model", "make the folder first"),
 )
-refused(
+rejected(
     "a model that is not there",
     partial(load, "no/model"),
     FileError,
     ("cannot read", "no/model", "check the spelling"),
 )
-refused(
+rejected(
     "a file that is there",
     partial(save, "model", twice=True),
     OutputExistsError,
     ("model", "exists already", "pass overwrite=True"),
 )
-refused(
+rejected(
     "a file that is no model",
     partial(load_text, b"a,b\n1,2\n"),
     FileFormatError,
     ("model", "is not a model file", "check the path"),
 )
-refused(
+rejected(
     "a model of a later version",
     load_of_later,
     ModelVersionError,
     ("model", "has format 99", "pip install --upgrade"),
 )
-refused(
+rejected(
     "a model with a metric of the user's own",
     partial(save, "model", metric=own_metric),
     NotStorableError,
-    ("^metric=", "own_metric", "use a name"),
+    ("^metric=", "own_metric", "fit with a name"),
 )
-refused(
+rejected(
     "a model without its training data",
     transform_without_points,
     TrainingDataError,

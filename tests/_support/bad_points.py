@@ -12,7 +12,7 @@ import tempfile
 import numpy as np
 import pandas as pd
 import polars as pl
-from bad_inputs import CLOUD, refused_everywhere
+from bad_inputs import CLOUD, rejected_everywhere
 from scipy import sparse
 
 from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError, ScaleError
@@ -55,7 +55,7 @@ for shown, bad in NOT_FINITE.items():
         if name in ("a view from behind", "float16", "a list of arrays") and bad == -np.inf:
             continue  # once is enough
         says = (r"^X(\[1, 2\])?", f"(?i){shown}", "fill (them|it) in")
-        refused_everywhere(f"{shown} in {name}", held(X), MissingValueError, says)
+        rejected_everywhere(f"{shown} in {name}", held(X), MissingValueError, says)
 
 PLACES = {
     "the first entry": (0, 0),
@@ -70,7 +70,7 @@ for shown, bad in NOT_FINITE.items():
         X = CLOUD.copy()
         X[place] = bad
         says = ("^X contains", f"{shown}.*row -?[0-9]+", "fill them in")
-        refused_everywhere(f"{shown} in {name}", X, MissingValueError, says)
+        rejected_everywhere(f"{shown} in {name}", X, MissingValueError, says)
 
 # --- not numbers --------------------------------------------------------------------------
 
@@ -78,7 +78,7 @@ for dtype in ("c8", "c16", "G", "U1", "S9", "M8[D]", "M8[ns]", "m8[ns]", "m8[Y]"
     X = np.ones((4, 3)).astype("i8" if dtype[0] in "Mm" else "f8")
     X = np.zeros((4, 3), dtype) if dtype == "V8" else X.astype(dtype)
     says = (r"\bX has dtype", "complex|<U|S9|64|V8", "as columns|encode it")
-    refused_everywhere(f"an array of {dtype}", X, DtypeError, says)
+    rejected_everywhere(f"an array of {dtype}", X, DtypeError, says)
 
 for name, bad in {
     "a set": {1, 2},
@@ -90,15 +90,15 @@ for name, bad in {
     "a day": datetime.date(2024, 1, 1),
     "a moment": np.datetime64("2024-01-01"),
     "an array in a cell": np.zeros(2),
-    "an object of nobody": object(),
+    "a plain object": object(),
     "a slice": slice(3),
     "dots": ...,
 }.items():
     X = CLOUD.astype(object)
     X[1, 2] = bad
     says = (r"^X\[1, 2\]", ".", "convert X to floats")
-    in_files = "none" if callable(bad) else "refused"
-    refused_everywhere(f"{name} among numbers", X, DtypeError, says, in_files=in_files)
+    in_files = "none" if callable(bad) else "rejected"
+    rejected_everywhere(f"{name} among numbers", X, DtypeError, says, in_files=in_files)
 
 for name, X in {
     "a dict of columns": {"a": [1.0, 2.0], "b": [3.0, 4.0]},
@@ -118,8 +118,8 @@ for name, X in {
     "complex numbers in lists": [[1j, 2], [3, 4]],
 }.items():
     says = ("X", ".", "convert|encode|the same length|as columns|numbers")
-    in_files = "refused" if isinstance(X, list) else "none"
-    refused_everywhere(name, X, DtypeError, says, in_files=in_files)
+    in_files = "rejected" if isinstance(X, list) else "none"
+    rejected_everywhere(name, X, DtypeError, says, in_files=in_files)
 
 # --- frames -------------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ for name, column in {
 }.items():
     says = ("column 'b' of X", ".", "encode it as numbers.*or leave it out|as columns of their own")
     X = pd.DataFrame({"a": np.arange(4.0), "b": column})
-    refused_everywhere(f"a pandas column of {name}", X, DtypeError, says)
+    rejected_everywhere(f"a pandas column of {name}", X, DtypeError, says)
 for name, series in {
     "times": pl.Series([0, 1, 2]).cast(pl.Time),
     "moments": pl.Series([0, 1, 2]).cast(pl.Datetime),
@@ -147,7 +147,7 @@ for name, series in {
 }.items():
     says = ("column 'b' of X", ".", "encode it as numbers.*or leave it out")
     X = pl.DataFrame({"a": [1, 2, 3], "b": series})
-    refused_everywhere(f"a polars column of {name}", X, DtypeError, says)
+    rejected_everywhere(f"a polars column of {name}", X, DtypeError, says)
 
 # --- shapes, in scikit-learn's own words --------------------------------------------------
 
@@ -161,9 +161,9 @@ for name, X, says in [
     ("a sparse array without rows", sparse.csr_array((0, 3)), ("array", "0 sample", "minimum")),
     ("a sparse array without columns", sparse.csr_array((3, 0)), ("array", "0 feature", "minimum")),
 ]:
-    in_files = "refused" if isinstance(X, np.ndarray | pd.DataFrame) else "none"
-    refused_everywhere(name, X, ValueError, says, in_files=in_files)
-refused_everywhere(
+    in_files = "rejected" if isinstance(X, np.ndarray | pd.DataFrame) else "none"
+    rejected_everywhere(name, X, ValueError, says, in_files=in_files)
+rejected_everywhere(
     "a frame without columns",
     pd.DataFrame(CLOUD[:, :0]),
     HeatSketchError,
@@ -181,4 +181,4 @@ for scale in (1e155, 1e200, 1e300):
         "csr_array": sparse.csr_array,
     }.items():
         says = ("^X holds", r"e\+", "overflow float64; divide X by")
-        refused_everywhere(f"{scale:.0e} in {name}", held(CLOUD * scale), ScaleError, says)
+        rejected_everywhere(f"{scale:.0e} in {name}", held(CLOUD * scale), ScaleError, says)

@@ -13,7 +13,7 @@ from sklearn.metrics import pairwise_distances
 from heatsketch import DiffusionMap, HeatSketch, LocalEngine, NearIsometry
 from heatsketch.engines import _local
 from heatsketch.exceptions import DisconnectedGraphWarning
-from heatsketch.graph._neighbors import METRICS
+from heatsketch.graph._metrics import METRICS
 from heatsketch.graph._pairwise import DistanceTiles
 
 X = cloud(150)
@@ -111,7 +111,7 @@ CASES = {
 
 @cache
 def fitted(name):
-    """Fit a model once, for all laws; nobody changes it."""
+    """Fit a model once, for all laws; no test changes it."""
     model, shape = CASES[name]
     with pytest.MonkeyPatch.context() as patch:
         if "lists" in name:

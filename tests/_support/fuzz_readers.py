@@ -129,7 +129,7 @@ def fuzz(extension, count, seed=0):
         files = [path] if path.is_file() else sorted(f for f in path.rglob("*") if f.is_file())
         wholes = [file.read_bytes() for file in files]
         read(path)
-        start, before, n_refused, slowest = time.perf_counter(), peak(), 0, 0.0
+        start, before, n_rejected, slowest = time.perf_counter(), peak(), 0, 0.0
         for _ in range(count):
             which = int(rng.integers(len(files)))
             data = damaged(wholes[which], rng)
@@ -138,7 +138,7 @@ def fuzz(extension, count, seed=0):
             try:
                 read(path)
             except HeatSketchError:
-                n_refused += 1
+                n_rejected += 1
             except BaseException:
                 keep(data, extension, files[which].relative_to(path) if path.is_dir() else None)
                 raise
@@ -153,7 +153,7 @@ def fuzz(extension, count, seed=0):
     return {
         "cases": count,
         "seconds": round(seconds, 1),
-        "refused": n_refused,
+        "rejected": n_rejected,
         "slowest": round(slowest, 3),
         "bytes": taken,
     }

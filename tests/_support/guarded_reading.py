@@ -88,7 +88,7 @@ def outcome(path, options):
     """Say how reading a file ended, and what it took."""
     SEEN.clear()
     number = os.open("/proc/self/clear_refs", os.O_WRONLY)
-    os.write(number, b"5")  # the peak begins anew
+    os.write(number, b"5")  # the peak is reset
     os.close(number)
     before, start = memory("VmRSS"), time.perf_counter()
     error, typed = "it was read", False

@@ -205,8 +205,8 @@ h5ad("pickled names", pickled_names)
 
 # --- things that are no files ---------------------------------------------------------------
 
-bad("a.csv", "a pipe that nobody writes to", **TABLE)(os.mkfifo)
-bad("a.edges", "a pipe that nobody writes to", **TABLE)(os.mkfifo)
+bad("a.csv", "a pipe without a writer", **TABLE)(os.mkfifo)
+bad("a.edges", "a pipe without a writer", **TABLE)(os.mkfifo)
 bad("a.npy", "a link to a device", **TABLE)(lambda path: path.symlink_to("/dev/zero"))
 bad("a.npy", "a link to itself", **TABLE)(lambda path: path.symlink_to(path))
 bad("a.zarr", "a link to the root", **TABLE)(lambda path: path.symlink_to("/proc/self/fdinfo"))
@@ -216,4 +216,4 @@ bad("a.zarr", "a link to the root", **TABLE)(lambda path: path.symlink_to("/proc
 content("a.heatsketch", "a bare pickle", pickle.dumps(Runs()), **TABLE)
 content("a.heatsketch", "a header of exabytes", b"\xff" * 7 + b'\x7f{"__metadata__"', **TABLE)
 content("a.heatsketch", "a zip file", npz_bytes(**{"X.npy": WHOLE}), **TABLE)
-bad("a.heatsketch", "a pipe that nobody writes to", **TABLE)(os.mkfifo)
+bad("a.heatsketch", "a pipe without a writer", **TABLE)(os.mkfifo)

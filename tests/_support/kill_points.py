@@ -1,4 +1,4 @@
-"""Kill a writer at every call to the system that could matter, in real processes; or refuse it.
+"""Kill a writer at every call to the system that could matter, in real processes; or reject it.
 
 Two ways, which see different things: a process that kills itself before and after each call of
 Python's functions that write, rename or sync; and strace, where there is one, which kills at the
@@ -122,7 +122,7 @@ def fork_at_every_point(write, module, folder_of):
 
 
 def in_a_child(work):
-    """Say whether it came to its end; threads of libraries that it starts die with it."""
+    """Return True if it came to its end; threads of libraries that it starts die with it."""
     child = os.fork()
     if child == 0:
         work()
@@ -203,17 +203,17 @@ def killed_at_every_point(kind, overwrite, folder, *, strace=True):
         yield from sorted((folder / way.__name__).iterdir())
 
 
-def refuse_call(monkeypatch, when, number):
+def fail_call(monkeypatch, when, number):
     """Let one of the calls that write fail; return a list that tells which one did."""
     from heatsketch._core import atomic_file as module
 
-    refused, count = [], [0]
+    rejected, count = [], [0]
 
     def failing(name, function):
         def call(*args, **options):
             count[0] += 1
             if count[0] == when + 1:
-                refused.append(name)
+                rejected.append(name)
                 raise OSError(number, os.strerror(number))
             return function(*args, **options)
 
@@ -224,7 +224,7 @@ def refuse_call(monkeypatch, when, number):
         truncate = failing("truncate", io.FileIO.truncate)
 
     class Output(module._Output, Failing):
-        """What is refused below it."""
+        """What is rejected below it."""
 
     monkeypatch.setattr(module, "_Output", Output)
     for name in ("fsync", "chmod", "replace", "rename", "link", "mkdir"):
@@ -237,4 +237,4 @@ def refuse_call(monkeypatch, when, number):
 
     monkeypatch.setattr(Path, "open", opened)
     monkeypatch.setattr(module, "_renameat2", failing("renameat2", module._renameat2))
-    return refused
+    return rejected

@@ -1,4 +1,4 @@
-"""Points as somebody would put them into a file, for the command line."""
+"""Points in files, for the command line."""
 
 import csv
 

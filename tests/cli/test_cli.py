@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import pickle
 import re
 import shutil
 
@@ -18,6 +19,12 @@ from heatsketch._core.row_names import row_number, row_numbers
 from heatsketch.cli import app
 from heatsketch.cli._command import COMMANDS, load_command
 from heatsketch.cli._exit_codes import EXIT_CODES, in_options
+from heatsketch.exceptions import (
+    FileFormatError,
+    HeatSketchError,
+    HeatSketchWarning,
+    OutputExistsError,
+)
 from heatsketch.io import open_table
 from heatsketch.persistence._container import read_model_file, write_model_file
 
@@ -169,7 +176,7 @@ def test_rows_with_the_same_id_are_the_same_rows(workspace):
     assert run("distances points.csv.heatsketch 3 4").exit_code == 2
 
 
-def test_rows_that_moved_are_told_by_name(workspace):
+def test_rows_that_moved_are_reported_by_name(workspace):
     named = "--ids who --columns x,y --power 2 --neighbors 6 --k 32"
     lines = ["who,x,y", *(f"r{i},{x},{y}" for i, (x, y) in enumerate(circle(400)))]
     (workspace / "points.csv").write_text("\n".join(lines))
@@ -178,9 +185,9 @@ def test_rows_that_moved_are_told_by_name(workspace):
     for name in ("points", "later"):
         arguments = f"embed {name}.csv -o {name}.parquet --overwrite --model {name}.model {named}"
         assert run(arguments).exit_code == 0
-    told = run("drift points.model later.model")
-    assert "0 came, 1 went" in told.stdout
-    assert "give its table with --names" in told.stdout
+    result = run("drift points.model later.model")
+    assert "0 came, 1 went" in result.stdout
+    assert "give its table with --names" in result.stdout
     named = "--names points.parquet --ids who --json"
     reply = json.loads(run(f"drift points.model later.model {named}").stdout)
     assert reply["went"] == ["r399"]
@@ -206,14 +213,14 @@ def test_distances_go_to_a_table(workspace):
 
 
 def test_warnings_are_one_line(workspace):
-    np.save("pieces.npy", np.concatenate([np.load("points.npy"), np.load("points.npy") + 1e3]))
-    result = run("embed pieces.npy -o out.npy --neighbors 5 --json")
+    np.save("clusters.npy", np.concatenate([np.load("points.npy"), np.load("points.npy") + 1e3]))
+    result = run("embed clusters.npy -o out.npy --neighbors 5 --json")
     assert result.exit_code == 0
     (line,) = result.stderr.splitlines()
     assert line.startswith("warning: ")
     assert json.loads(result.stdout)["warnings"] == [line.removeprefix("warning: ")]
     assert "2 connected components" in line
-    assert "Use a larger --neighbors" in line
+    assert "more neighbours than --neighbors 5" in line
 
 
 def test_an_infinite_bound_is_null(workspace):
@@ -244,7 +251,7 @@ def test_help_has_an_example_that_begins_like_it(name):
 
 @pytest.mark.parametrize("options", ["", " --json"])
 @pytest.mark.parametrize("command", ["info loud.heatsketch", "report loud.heatsketch -o o.html"])
-def test_a_file_does_not_speak_to_the_terminal(workspace, command, options):
+def test_a_file_does_not_control_the_terminal(workspace, command, options):
     result = run(command + options)
     assert "HeatSketch" in result.output
     assert not set(result.output) & {"\x1b", "\r", "\x9b"}
@@ -287,18 +294,34 @@ def test_memory_that_is_used_up_has_its_code(workspace, monkeypatch):
     assert not os.path.exists("out.npy")
 
 
-def test_a_missing_library_is_told_before_the_work(workspace, monkeypatch):
+def test_a_missing_library_is_reported_before_the_work(workspace, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "zarr", None)
     result = run("embed points.npy -o out.zarr")
     assert result.exit_code == 5
     assert 'pip install "heatsketch[files]"' in result.stderr
 
 
-def test_messages_speak_of_options():
-    assert in_options("n_neighbors=5 is odd; pass overwrite=True") == (
-        "--neighbors 5 is odd; use --overwrite"
+def test_options_stand_for_the_parameters_that_an_error_names():
+    message = "n_neighbors=5 is odd, labels=['a b', 'c'] too; pass overwrite=True, not key='x'."
+    named = {"n_neighbors": 5, "labels": ["a b", "c"], "overwrite": True}
+    for kind in (HeatSketchError, HeatSketchWarning):
+        assert in_options(kind(message, **named)) == (
+            "--neighbors 5 is odd, --labels 'a b,c' too; pass --overwrite, not key='x'."
+        )
+    assert in_options(HeatSketchError("all of n_neighbors=None", n_neighbors=None)) == (
+        "all of --neighbors all"
     )
-    assert in_options("epsilon_estimate=3, my_columns=4") == "epsilon_estimate=3, my_columns=4"
+
+
+def test_errors_keep_the_parameters_that_they_name_when_pickled():
+    for error in (
+        HeatSketchError("a=1", a=1),
+        FileFormatError("x", "header=True", "leave it out", header=True),
+        OutputExistsError(17, "x exists; pass overwrite=True", "x"),
+    ):
+        again = pickle.loads(pickle.dumps(error))
+        assert again.parameters == error.parameters != {}
+        assert str(again) == str(error)
 
 
 def test_numbers_of_rows_are_frozen():

@@ -53,18 +53,19 @@ def test_a_signal_in_the_middle_leaves_nothing_behind(long_work, number, code):
     assert process.returncode == code
     assert "Traceback" not in stderr
     if number == signal.SIGINT:
-        told = json.loads(stdout)
-        assert (told["type"], told["exit_code"]) == ("KeyboardInterrupt", 130)
+        result = json.loads(stdout)
+        assert (result["type"], result["exit_code"]) == ("KeyboardInterrupt", 130)
     assert [path.name for path in long_work.iterdir()] == ["points.npy"]
 
 
 # Presses Ctrl-C when a module is looked for.
 INTERRUPT = """
 import os, signal, sys
+wanted = sys.argv.pop(1)
 
 class Finger:
     def find_spec(self, name, path=None, target=None):
-        if name == sys.argv[1]:
+        if name == wanted:
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Finger())
@@ -75,11 +76,11 @@ main()
 
 @pytest.mark.parametrize("module", ["numpy", "scipy.stats", "heatsketch.cli", "typer"])
 def test_an_interrupt_while_loading_is_one_line(module):
-    done = subprocess.run([sys.executable, "-c", INTERRUPT, module], capture_output=True, text=True)
+    words = [sys.executable, "-c", INTERRUPT, module, "transform", "a", "b", "-o", "c"]
+    done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 130
     assert done.stderr == "error: interrupted; no output is left half written.\n"
-    words = [sys.executable, "-c", INTERRUPT, module, "--json"]
-    done = subprocess.run(words, capture_output=True, text=True)
+    done = subprocess.run([*words, "--json"], capture_output=True, text=True)
     assert json.loads(done.stdout)["exit_code"] == done.returncode == 130
     assert done.stderr == ""
 
@@ -115,21 +116,21 @@ app()
 def test_all_forecasts_of_a_small_job_are_one_and_it_keeps_to_its_limit(tmp_path, neighbors):
     np.savetxt(tmp_path / "a.csv", circle(1200), delimiter=",", header="x,y", comments="")
 
-    def told(arguments):
+    def answer(arguments):
         words = f"{arguments} --neighbors {neighbors} --json".split()
         done = subprocess.run(
             [sys.executable, "-c", PEAK, *words], cwd=tmp_path, capture_output=True, text=True
         )
         return json.loads(done.stdout), int(done.stderr) * 1024
 
-    bytes_of_dry_run = told("embed a.csv -o out.npy --dry-run")[0]["bytes"]
-    plan, _ = told("plan --n 1200 --d 2 --dtype float64")
+    bytes_of_dry_run = answer("embed a.csv -o out.npy --dry-run")[0]["bytes"]
+    plan, _ = answer("plan --n 1200 --d 2 --dtype float64")
     assert plan["bytes"] == pytest.approx(bytes_of_dry_run, rel=0.05)
     low, enough = int(0.95 * bytes_of_dry_run), int(1.02 * bytes_of_dry_run)
-    refusal, _ = told(f"embed a.csv -o out.npy --memory-limit {low}")
-    quoted = float(re.search(r"about (\d+) MiB", refusal["error"])[1]) * 2**20
+    error, _ = answer(f"embed a.csv -o out.npy --memory-limit {low}")
+    quoted = float(re.search(r"about (\d+) MiB", error["error"])[1]) * 2**20
     assert quoted == pytest.approx(bytes_of_dry_run, rel=0.02)
-    done, peak = told(f"embed a.csv -o out.npy --memory-limit {enough}")
+    done, peak = answer(f"embed a.csv -o out.npy --memory-limit {enough}")
     assert done["output"] == "out.npy"
     assert 0.75 * done["estimated_bytes"] < peak < 1.1 * enough
 
@@ -163,9 +164,9 @@ def test_a_limit_of_the_file_size_is_a_full_disk(workspace):
 
     process = start("embed points.npy -o out.npy --json", workspace, preexec_fn=small_files)
     stdout, _ = process.communicate(timeout=100)
-    told = json.loads(stdout)
-    assert process.returncode == told["exit_code"] == 5
-    assert told["error"].startswith("cannot write out.npy: File too large")
+    result = json.loads(stdout)
+    assert process.returncode == result["exit_code"] == 5
+    assert result["error"].startswith("cannot write out.npy: File too large")
     assert [path.name for path in workspace.iterdir()] == ["points.npy"]
 
 
@@ -202,7 +203,7 @@ def test_results_to_a_full_disk_and_into_a_closed_pipe(workspace):
         assert (process.wait(timeout=60), process.stderr.read()) == (141, "")
 
 
-def test_without_typer_the_remedy_is_told():
+def test_without_typer_the_remedy_is_printed():
     code = "import sys; sys.modules['typer'] = None; import heatsketch.cli"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 1

@@ -53,7 +53,7 @@ def test_one_worker_sends_nothing():
     assert forecast(Job(10**6, 16, n_workers=1), KNOWN).bytes_per_step == 0
 
 
-def test_halos_of_a_real_graph_are_foretold_from_one_of_a_third_of_its_size():
+def test_halos_of_a_real_graph_are_predicted_from_one_of_a_third_of_its_size():
     few, many = (
         find_neighbors(bent_surface(n, 16, "f4"), n_neighbors=8, n_probes=6)[1]
         for n in (20_000, 60_000)

@@ -7,7 +7,7 @@ import stat
 import threading
 
 import pytest
-from kill_points import RIGHTS, killed_at_every_point, refuse_call, visible
+from kill_points import RIGHTS, fail_call, killed_at_every_point, visible
 
 from heatsketch._core import atomic_file as module
 from heatsketch._core.atomic_file import atomic_file, atomic_folder, file_errors
@@ -164,7 +164,7 @@ def test_only_what_is_of_its_kind_is_replaced(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["file", "folder", "pipe"]
 
 
-# --- what the system refuses ------------------------------------------------------------------
+# --- what the system rejects ------------------------------------------------------------------
 
 
 @each_kind
@@ -174,7 +174,7 @@ def test_a_folder_that_is_not_there_is_named(kind, tmp_path):
 
 
 @each_kind
-def test_a_file_in_the_path_and_a_link_to_itself_are_refused(kind, tmp_path):
+def test_a_file_in_the_path_and_a_link_to_itself_are_rejected(kind, tmp_path):
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     for path in ("file/out", "loop", "loop/out"):
@@ -182,7 +182,7 @@ def test_a_file_in_the_path_and_a_link_to_itself_are_refused(kind, tmp_path):
             KINDS[kind][0](tmp_path / path, b"", overwrite=True)
 
 
-def test_a_name_that_is_too_long_is_refused(tmp_path):
+def test_a_name_that_is_too_long_is_rejected(tmp_path):
     with pytest.raises(FileError, match="use a shorter name"):
         write(tmp_path / ("x" * 256), b"")
 
@@ -205,33 +205,33 @@ def test_an_error_of_the_work_is_not_blamed_on_the_output(tmp_path):
         raise OSError(errno.ENOSPC, "said a library")
 
 
-def test_an_unknown_refusal_has_a_remedy_too():
+def test_an_unknown_error_has_a_remedy_too():
     with pytest.raises(FileError, match="cannot write a: invalid; use another"), file_errors("a"):
         raise OSError("invalid")
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 @each_kind
-def test_every_call_may_be_refused(kind, number, tmp_path, monkeypatch):
+def test_every_call_may_be_rejected(kind, number, tmp_path, monkeypatch):
     """The first, second, ... call to the system fails: typed, and the output old or new."""
     put, get = KINDS[kind]
     put(tmp_path / "out", b"one")
     (tmp_path / "out").chmod(RIGHTS)
     for when in range(100):
-        refused = refuse_call(monkeypatch, when, number)
+        rejected = fail_call(monkeypatch, when, number)
         error = None
         try:
             put(tmp_path / "out", b"two", overwrite=True)
         except OSError as caught:
             error = caught
         monkeypatch.undo()
-        if not refused:
+        if not rejected:
             break
         # What the block itself does, by means of its own, is not ours to name.
-        own = number == errno.EIO and kind == "folder" and refused[0] in ("mkdir", "open")
+        own = number == errno.EIO and kind == "folder" and rejected[0] in ("mkdir", "open")
         assert isinstance(error, FileError) or (own and isinstance(error, OSError))
         # The last sync comes after the step.
-        assert get(tmp_path / "out") == b"one" or refused == ["fsync"]
+        assert get(tmp_path / "out") == b"one" or rejected == ["fsync"]
         assert os.listdir(tmp_path) == ["out"]
         put(tmp_path / "out", b"one", overwrite=True)
     assert when > 3
@@ -240,7 +240,7 @@ def test_every_call_may_be_refused(kind, number, tmp_path, monkeypatch):
 # --- file systems that can do less ------------------------------------------------------------
 
 
-def refuse(number):
+def reject(number):
     def call(*args, **options):
         raise OSError(number, os.strerror(number))
 
@@ -248,7 +248,7 @@ def refuse(number):
 
 
 def test_without_hard_links_files_are_renamed(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "link", refuse(errno.EPERM))
+    monkeypatch.setattr(os, "link", reject(errno.EPERM))
     with pytest.raises(OutputExistsError), atomic_file(tmp_path / "out") as file:
         file.write(b"two")
         (tmp_path / "out").write_bytes(b"one")
@@ -265,7 +265,7 @@ def test_without_an_exchange_folders_are_moved_one_by_one(tmp_path, monkeypatch)
     for data in (b"one", b"two"):
         write_folder(tmp_path / name, data, overwrite=True)
     assert read_folder(tmp_path / name) == b"two"
-    renames = iter([os.rename, refuse(errno.EIO), os.rename])
+    renames = iter([os.rename, reject(errno.EIO), os.rename])
     monkeypatch.setattr(os, "rename", lambda *args: next(renames)(*args))
     with pytest.raises(FileError):
         write_folder(tmp_path / name, b"three", overwrite=True)

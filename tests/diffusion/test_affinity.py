@@ -176,7 +176,7 @@ def test_what_is_plain_already_is_not_copied():
 
 @pytest.mark.parametrize("function", [partial(gaussian_affinity, epsilon=1.0), local_scales])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csc_array])
-def test_what_is_no_distance_is_refused_by_its_place(function, form):
+def test_what_is_no_distance_is_rejected_by_its_place(function, form):
     d2 = neighbor_graph(cloud(10))
     for value, error, says in (
         (np.nan, MissingValueError, r"d2\[3, 5\] is NaN, .*correct d2"),
@@ -190,7 +190,7 @@ def test_what_is_no_distance_is_refused_by_its_place(function, form):
 
 
 @pytest.mark.parametrize("function", [partial(gaussian_affinity, epsilon=1.0), local_scales])
-def test_zeros_that_may_be_padding_are_refused(function):
+def test_zeros_that_may_be_padding_are_rejected(function):
     d2 = neighbor_graph(cloud(40), n_neighbors=8)
     for form in (d2.tobsr((2, 2)), d2.todia()):
         with pytest.raises(AffinityError, match=r"d2 is in (BSR|DIA) format, .*; give the CSR"):
@@ -287,14 +287,14 @@ def test_tiles_are_scaled_like_the_matrix(dtype):
     )
 
 
-def test_scales_that_are_too_few_are_refused():
+def test_scales_that_are_too_few_are_rejected():
     d2 = neighbor_graph(cloud(30), n_neighbors=9)
     scales = local_scales(d2)
     with pytest.raises(HeatSketchError, match=r"30 and 3 scales for d2 of shape \(30, 30\); pass"):
         locally_scaled(d2, scales, scales[:3])
 
 
-def test_a_vector_that_is_too_short_is_refused():
+def test_a_vector_that_is_too_short_is_rejected():
     K = neighbor_graph(cloud(30), n_neighbors=9)
     with pytest.raises(HeatSketchError, match=r"shape \(3,\) must .* 30 columns .*; pass"):
         multiply_vector(K, np.ones(3))

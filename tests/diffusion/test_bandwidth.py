@@ -20,7 +20,8 @@ from heatsketch.exceptions import (
     MissingValueError,
 )
 from heatsketch.graph import neighbor_graph
-from heatsketch.graph._neighbors import METRICS, squared_distances
+from heatsketch.graph._metrics import METRICS
+from heatsketch.graph._neighbors import squared_distances
 from heatsketch.reproduction import CATALOGUE, run_trial
 from heatsketch.reproduction.runner import sample
 
@@ -226,7 +227,7 @@ def test_the_bandwidth_does_not_depend_on_how_many_neighbors_are_kept():
     assert few == many
 
 
-# --- refusals -------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------
 
 
 def test_equal_points_have_no_bandwidth():
@@ -235,7 +236,7 @@ def test_equal_points_have_no_bandwidth():
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_a_missing_distance_is_refused(value):
+def test_a_missing_distance_is_rejected(value):
     d2 = neighbor_graph(cloud(5))
     d2[1, 2] = value
     with pytest.raises(MissingValueError, match=f"X gives {value}.* 1 such values of 25; correct"):
@@ -244,7 +245,7 @@ def test_a_missing_distance_is_refused(value):
         estimate_epsilon(cloud(5), metric=lambda x, y: value)
 
 
-def test_a_missing_coordinate_is_refused_by_its_place():
+def test_a_missing_coordinate_is_rejected_by_its_place():
     X = cloud(20)
     X[3, 1] = np.nan
     for form in (np.asarray, sparse.csr_array, sparse.coo_array):
@@ -253,7 +254,7 @@ def test_a_missing_coordinate_is_refused_by_its_place():
 
 
 @pytest.mark.parametrize("metric", [None, "precomputed"])
-def test_what_is_no_distance_is_refused(metric):
+def test_what_is_no_distance_is_rejected(metric):
     d2 = neighbor_graph(cloud(20))
     for form in (d2, sparse.csr_array(d2)):
         form[3, 1] = -1
@@ -280,12 +281,12 @@ def test_numbers_in_a_row_are_not_points():
         estimate(np.arange(5.0))
 
 
-def test_an_unknown_metric_is_refused():
+def test_an_unknown_metric_is_rejected():
     with pytest.raises(HeatSketchError, match=r"metric='crow' is unknown; use one of"):
         estimate_epsilon(cloud(5), metric="crow")
 
 
-def test_a_point_without_a_direction_is_refused():
+def test_a_point_without_a_direction_is_rejected():
     with pytest.raises(AffinityError, match=r"row 0 of X, which is all zeros; drop"):
         estimate_epsilon(np.eye(5) - np.eye(5)[0], metric="cosine")
 

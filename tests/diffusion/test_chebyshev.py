@@ -29,7 +29,7 @@ from heatsketch.exceptions import SpectrumError
 
 COLUMNS = 8
 # Points, epsilon, neighbours. One step of heat hardly moves on the slow ones (the blobs are even
-# two pieces, between which it never flows); on the fast ones lambda_1**1024 is below 1e-8.
+# two components, between which it never flows); on the fast ones lambda_1**1024 is below 1e-8.
 SLOW = {
     "slow dense": (circle(200), 0.0005, None),
     "slow kNN": (circle(200), 0.0005, 8),
@@ -157,7 +157,7 @@ def test_a_slow_decay_needs_few_products(name, power, most, seed):
     A = Counting(operator(name))
     Y = diffuse(A, block(A, seed), power=power)
     assert A.count <= most
-    # Within a piece distances are thousands of times smaller than between pieces, to which
+    # Within a component distances are thousands of times smaller than between components, to which
     # the error is relative.
     worst = 1e-5 if name == "two blobs" else 1e-7
     assert worst_pair(Y, dense_loop(A.A, block(A, seed), power)) <= worst
@@ -231,7 +231,7 @@ def test_eigenvalues_outside_of_the_interval_make_a_sum_longer_not_wrong(radius)
     assert relative_error(total * radius**300, loop(A, y, 300)) <= tolerance("float64")
     _, inside, _ = chebyshev_sums(A, y, series, Interval(-1.0, 1.0), 3e-9)
     assert inside < degree < 300
-    # Far outside it is refused.
+    # Far outside it is rejected.
     assert chebyshev_sums(A, y, series, Interval(-0.9, 0.9), 3e-9)[0] == []
 
 
@@ -378,7 +378,7 @@ def test_the_semigroup_needs_few_products():
     assert A.count <= 16
 
 
-# --- refusals ------------------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -388,14 +388,14 @@ def test_a_negative_eigenvalue_has_no_fractional_power(name, power, dtype):
     A = operator(name, dtype)
     lowest = linalg.eigvalsh(A @ np.eye(A.shape[0]))[0]
     assert lowest < -0.01
-    with pytest.raises(SpectrumError, match=rf"power={power} .* below -0\.\d+; use") as refusal:
+    with pytest.raises(SpectrumError, match=rf"power={power} .* below -0\.\d+; use") as error:
         sketch(A, block(A), power=power)
-    claimed = float(str(refusal.value).split("below ")[1].split(";")[0])
+    claimed = float(str(error.value).split("below ")[1].split(";")[0])
     assert lowest * 1.05 <= claimed < 0
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_spectrum_far_outside_is_refused_before_it_overflows(dtype):
+def test_a_spectrum_far_outside_is_rejected_before_it_overflows(dtype):
     K = np.kron(np.ones((10, 10)), np.array([[0.0, 1.0], [1.0, 0.0]])).astype(dtype)
     A = heat_operator(K, symmetric_scaling(K))
     with pytest.raises(SpectrumError, match=r"power=1\.4 of a negative eigenvalue"):
@@ -403,7 +403,7 @@ def test_a_spectrum_far_outside_is_refused_before_it_overflows(dtype):
 
 
 @pytest.mark.parametrize("power", [0.25, 0.5, 1.1])
-def test_a_power_with_too_rough_a_start_is_refused(power):
+def test_a_power_with_too_rough_a_start_is_rejected(power):
     A = operator("fast dense")
     with pytest.raises(SpectrumError, match=f"power={power} cannot be had accurately"):
         sketch(A, block(A), power=power)

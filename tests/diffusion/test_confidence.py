@@ -307,7 +307,7 @@ def test_duplicates_are_their_own_neighbors_at_distance_zero():
         ),
     ],
 )
-def test_refusals(call, says):
+def test_errors(call, says):
     with pytest.raises(HeatSketchError, match=says):
         call()
 
@@ -335,7 +335,7 @@ def test_whole_numbers_are_subtracted_like_others():
     np.testing.assert_array_equal(near.distance, wanted.distance)
 
 
-def test_an_embedding_that_is_no_number_is_refused():
+def test_an_embedding_that_is_no_number_is_rejected():
     Y = cloud(9, 4)
     Y[3, 1] = np.nan
     with pytest.raises(HeatSketchError, match="row 3"):
@@ -352,6 +352,6 @@ def test_an_embedding_that_is_no_number_is_refused():
         ({"error": 0.1, "n_pairs": np.inf}, r"n_pairs=inf"),
     ],
 )
-def test_errors_that_no_sketch_has_are_refused(options, says):
+def test_errors_that_no_sketch_has_are_rejected(options, says):
     with pytest.raises(HeatSketchError, match=says):
         components_needed(**options)

@@ -343,7 +343,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_cannot_be_compared_is_refused_by_name(case):
+def test_what_cannot_be_compared_is_rejected_by_name(case):
     arrays, options, error, message = BAD[case]
     with pytest.raises(error, match=message):
         drift(*arrays, **options)
@@ -383,7 +383,7 @@ def test_models_are_compared_by_the_ids_of_their_rows():
         ("random_matrix", "rademacher"),
     ],
 )
-def test_models_with_other_options_are_refused(name, value):
+def test_models_with_other_options_are_rejected(name, value):
     model = HeatSketch(16, power=3, n_neighbors=9).fit(cloud(60))
     other = clone(model).set_params(**{name: value}).fit(cloud(60))
     named = {"random_state": "seed"}.get(name, name)
@@ -392,7 +392,7 @@ def test_models_with_other_options_are_refused(name, value):
 
 
 @pytest.mark.parametrize(("name", "value"), [("affinity", "precomputed"), ("self_loops", False)])
-def test_models_of_other_graphs_are_refused(name, value):
+def test_models_of_other_graphs_are_rejected(name, value):
     K = affinity(cloud(60), 0.5, None)
     model = HeatSketch(16, power=3, affinity="precomputed").fit(K)
     if name == "affinity":

@@ -199,7 +199,7 @@ def test_models_are_saved_and_grown(tmp_path, epsilon):
 
 
 def test_points_with_many_copies_each_are_connected():
-    """Before, a graph of nearest neighbours was one of copies, in as many pieces as points."""
+    """Before, the nearest neighbours were copies, and each point a component of its own."""
     X = np.repeat(cloud(60), 50, axis=0)
     model = HeatSketch(4, n_neighbors=10).fit(X)
     assert model.n_connected_components_ == 1

@@ -242,7 +242,7 @@ def test_numbers_of_any_width_are_scaled_in_double_precision(scaling, dtype):
 
 
 @pytest.mark.parametrize("scaling", SCALINGS.values())
-def test_what_is_no_matrix_of_numbers_is_refused(scaling):
+def test_what_is_no_matrix_of_numbers_is_rejected(scaling):
     K = affinity(cloud(10), 1.0)
     for bad in (K[0], K[:0, :0], sparse.csr_array(K)[:0], K.tolist(), None):
         with pytest.raises(HeatSketchError, match=r"K=.* of shape .* must be a matrix.*use"):

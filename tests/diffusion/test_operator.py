@@ -199,14 +199,14 @@ def test_stationary_coefficients_are_the_projection(seed, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("cores", "pieces"), [(1, 64), (2, 64), (7, 64), (2, 1), (2, 2), (1, 3)])
-def test_neither_cores_nor_cuts_change_a_bit(monkeypatch, cores, pieces, dtype):
+@pytest.mark.parametrize(("cores", "n_tasks"), [(1, 64), (2, 64), (7, 64), (2, 1), (2, 2), (1, 3)])
+def test_neither_cores_nor_cuts_change_a_bit(monkeypatch, cores, n_tasks, dtype):
     n = 5 * CHUNK + 1
     A = random_operator(dtype, n=n)
     G = gaussian_matrix(n, 33, seed=0, dtype=dtype)
     A.matrix.data /= 10  # so that powers stay finite
     wanted = A @ G, A.stationary_coefficients(G), diffuse(A, G, power=3), A.deflate(G)
-    monkeypatch.setattr("heatsketch._core.row_chunks.PIECES", pieces)
+    monkeypatch.setattr("heatsketch._core.row_chunks.TASKS", n_tasks)
     monkeypatch.setattr("heatsketch._core.row_chunks.FEWEST_CHUNKS", 1)
     with at_most(cores):
         found = A @ G, A.stationary_coefficients(G), diffuse(A, G, power=3), A.deflate(G)
@@ -271,14 +271,14 @@ def test_other_blocks_are_left_to_scipy(block):
 @pytest.mark.parametrize("n_rows", [0, 30, 41, 80])
 @pytest.mark.parametrize("n_neighbors", [None, 8])
 @pytest.mark.parametrize("verb", ["__matmul__", "stationary_coefficients", "deflate"])
-def test_a_block_of_other_rows_is_refused_before_a_loop_reads_beyond_it(verb, n_neighbors, n_rows):
+def test_a_block_of_other_rows_is_rejected_before_a_loop_reads_beyond_it(verb, n_neighbors, n_rows):
     K = affinity(cloud(40), 2.0, n_neighbors)
     A = heat_operator(K, symmetric_scaling(K))
     with pytest.raises(ValueError, match=str(n_rows)):
         getattr(A, verb)(np.ones((n_rows, 2)))
 
 
-def test_a_scaling_of_other_points_is_refused():
+def test_a_scaling_of_other_points_is_rejected():
     few, many = (affinity(cloud(n), 2.0, 8) for n in (40, 60))
     with pytest.raises(HeatSketchError, match="each of the 60 columns"):
         heat_operator(many, symmetric_scaling(few))

@@ -99,7 +99,7 @@ INVALID_BLOCKS = {
 @pytest.mark.parametrize("n_neighbors", [None, 7])
 @pytest.mark.parametrize("invalid", INVALID_BLOCKS)
 @pytest.mark.parametrize("made", MADE_FROM_A_BLOCK)
-def test_an_invalid_block_is_refused_by_name(made, invalid, n_neighbors):
+def test_an_invalid_block_is_rejected_by_name(made, invalid, n_neighbors):
     A, G = operator(cloud(50), epsilon=1.5, n_neighbors=n_neighbors), gaussian_matrix(50, 4, seed=0)
     with pytest.raises(HeatSketchError, match=r"^G (has|holds)"):
         MADE_FROM_A_BLOCK[made](A, INVALID_BLOCKS[invalid](G))
@@ -140,7 +140,7 @@ def test_after_all_heat_is_gone_nothing_is_computed():
 
 
 @pytest.mark.parametrize("time", [1_000_001, 1e12, 1e300])
-def test_times_without_end_are_refused(time):
+def test_times_without_end_are_rejected(time):
     A, G = operator(cloud(50), epsilon=1.5, n_neighbors=7), gaussian_matrix(50, 4, seed=0)
     with pytest.raises(SpectrumError, match="use at most 1000000"):
         sketch(A, G, power=time)
@@ -250,13 +250,13 @@ def test_a_graph_may_have_whole_weights(dtype):
     ("options", "says"),
     [
         ({"power": 1, "stationary": "Keep"}, r"stationary='Keep' is unknown; use"),
-        ({"power": -1}, r"power=-1 is negative or not whole; use"),
-        ({"power": 1.5}, r"power=1.5 is negative or not whole; use"),
-        ({"power": np.nan}, r"power=nan is negative or not whole; use"),
+        ({"power": -1}, r"power=-1 must be an integer of at least 0"),
+        ({"power": 1.5}, r"power=1.5 must be an integer of at least 0"),
+        ({"power": np.nan}, r"power=nan must be an integer of at least 0"),
         ({"power": 1, "pairs": [[0, 1], [2]]}, "different lengths"),
         ({"power": 1, "pairs": [0, 1]}, r"pairs has shape \(2,\) and dtype int64; give"),
     ],
 )
-def test_exact_distances_refuse_what_means_nothing(options, says):
+def test_exact_distances_reject_what_means_nothing(options, says):
     with pytest.raises(HeatSketchError, match=says):
         exact_diffusion_distances(operator(circle(10)), **options)

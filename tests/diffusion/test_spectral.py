@@ -43,18 +43,18 @@ def test_eigenpairs_agree_with_dense_linear_algebra(n, normalization, n_neighbor
 
 
 @pytest.mark.parametrize("n", [400, 700])
-@pytest.mark.parametrize("pieces", [3, 12])
-def test_every_copy_of_a_multiple_eigenvalue_is_found(n, pieces):
-    """A graph in pieces has the eigenvalue one once for each, the stationary one included."""
+@pytest.mark.parametrize("components", [3, 12])
+def test_every_copy_of_a_multiple_eigenvalue_is_found(n, components):
+    """A graph in components has the eigenvalue one once for each, the stationary one included."""
     X = cloud(n, 2)
-    X[:, 0] += 1000 * (np.arange(n) % pieces)
+    X[:, 0] += 1000 * (np.arange(n) % components)
     A = operator(X, "symmetric", 10)
-    found = leading_eigenpairs(A, pieces + 1)
+    found = leading_eigenpairs(A, components + 1)
     dense = A @ np.eye(n)
-    wanted = linalg.eigvalsh((dense + dense.T) / 2)[::-1][1 : pieces + 2]
+    wanted = linalg.eigvalsh((dense + dense.T) / 2)[::-1][1 : components + 2]
     np.testing.assert_allclose(found.values, wanted, atol=1e-9)
-    assert (found.values[: pieces - 1] > 1 - 1e-9).all()
-    np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(pieces + 1), atol=1e-8)
+    assert (found.values[: components - 1] > 1 - 1e-9).all()
+    np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(components + 1), atol=1e-8)
 
 
 def test_as_many_eigenpairs_as_asked_for_even_if_all_are_equal():
@@ -100,7 +100,7 @@ def test_the_circle_is_a_circle_in_two_dimensions():
     assert L < 1.5
 
 
-def test_more_eigenvectors_than_points_are_refused():
+def test_more_eigenvectors_than_points_are_rejected():
     with pytest.raises(HeatSketchError, match=r"n_components=30 .* 30 points.*=1 to 29"):
         DiffusionMap(30).fit(cloud(30))
 
@@ -113,7 +113,7 @@ def test_a_search_that_ends_without_says_so(monkeypatch):
 
 
 def test_a_fractional_power_needs_a_positive_spectrum():
-    with pytest.raises(SpectrumError, match=r"power=1\.5 of the eigenvalue -.*whole power"):
+    with pytest.raises(SpectrumError, match=r"power=1\.5 of the eigenvalue -.*integer power"):
         DiffusionMap(39, power=1.5, n_neighbors=3, epsilon=1.0).fit(circle(40))
 
 
@@ -145,7 +145,7 @@ def test_pairs_of_a_search_that_ended_without_are_still_what_they_say(seed, n_ne
 
 
 @pytest.mark.parametrize("n_pairs", [0, -1, 60, np.uint8(60)])
-def test_numbers_of_pairs_that_there_are_not_are_refused(n_pairs):
+def test_numbers_of_pairs_that_there_are_not_are_rejected(n_pairs):
     K = affinity(cloud(60), 2.0)
     A = heat_operator(K, symmetric_scaling(K))
     with pytest.raises(HeatSketchError, match="use n_components=1 to 59"):

@@ -128,8 +128,8 @@ def test_the_graph_of_the_cluster_is_the_local_one(client, tmp_path, metric):
 
 def test_blocks_are_smaller_where_points_have_many_features(client, tmp_path, monkeypatch):
     workers = client.scheduler_info()["workers"].values()
-    room = 2 * PIECE * ROW_BYTES  # for two pieces of the rows of a graph
-    share = room / min(worker["memory_limit"] for worker in workers)
+    n_bytes = 2 * PIECE * ROW_BYTES  # for two row chunks of a graph
+    share = n_bytes / min(worker["memory_limit"] for worker in workers)
     monkeypatch.setattr("heatsketch._core.partitioned.SHARE", share)
     X = manifold(4 * PIECE) @ np.random.default_rng(0).standard_normal((5, 200), np.float32)
     ids, options = np.arange(len(X))[::-1], {"power": 2, "n_neighbors": 10}
@@ -323,18 +323,18 @@ def test_a_fit_that_is_made_again_asks_nothing_again(client, tmp_path, power, n_
 
 
 def test_a_model_outlives_its_cluster_but_goes_into_no_file(graphs, tmp_path):
-    distances, heard = graphs["float32"], []
+    distances, reported = graphs["float32"], []
 
-    def listener(name, n_steps):
-        return lambda: heard.append(name)
+    def callback(name, n_steps):
+        return lambda: reported.append(name)
 
-    with reporting_to(listener):
+    with reporting_to(callback):
         engine = DaskEngine(storage=tmp_path / "run")
         model = fit(distances, engine, power=2, **NARROW)
     wanted = fit(distances, power=2, **NARROW)
     some = distances[::1000]
     np.testing.assert_array_equal(model.transform(some), wanted.transform(some))
-    assert {"normalization", "products"} <= set(heard)
+    assert {"normalization", "products"} <= set(reported)
     with pytest.raises(NotStorableError, match="to_zarr"):
         model.save(tmp_path / "model.heatsketch")
     with pytest.raises(NotStorableError, match="to_zarr"):
@@ -347,7 +347,7 @@ def test_a_connection_is_not_pickled(client, tmp_path):
         pickle.dumps(DaskEngine(client, storage=tmp_path))
 
 
-# --- manners ----------------------------------------------------------------------------------
+# --- conventions ----------------------------------------------------------------------------------
 
 
 def test_storage_that_cannot_be_written_is_a_typed_error(client, graphs, tmp_path):
@@ -401,7 +401,7 @@ def test_threads_inside_a_task_are_limited(client):
         ({"storage": "a", "checkpoint_every": 2.5}, "checkpoint_every=2.5 must be"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options, message):
+def test_options_that_cannot_be_are_rejected(options, message):
     with pytest.raises(HeatSketchError, match=message):
         DaskEngine(**options)
 

@@ -44,7 +44,7 @@ def test_points_that_changed_under_their_name_are_read_again(client, tmp_path):
         np.testing.assert_array_equal(found.embedding_.compute(), wanted.embedding_)
 
 
-def test_an_array_that_holds_less_than_it_says_is_refused(client, tmp_path):
+def test_an_array_that_holds_less_than_it_says_is_rejected(client, tmp_path):
     short = da.from_delayed(dask.delayed(cloud(70)), shape=(90, 3), dtype=np.float64)
     with pytest.raises(HeatSketchError, match="70 rows in chunks where it said 90"):
         fit(short, DaskEngine(client, storage=tmp_path))

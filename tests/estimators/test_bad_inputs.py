@@ -112,13 +112,13 @@ def client():
 
 # A text names a file there.
 @pytest.mark.parametrize("name", [name for name in POINTS if name != "one string"])
-def test_a_cluster_refuses_it_too(name, client, tmp_path):
+def test_a_cluster_rejects_it_too(name, client, tmp_path):
     options = {"n_neighbors": 5, "engine": DaskEngine(client, storage=tmp_path)}
     obey(replace(AT_FIT[name], call=partial(fit, POINTS[name].X, **options)))
 
 
 @pytest.mark.parametrize("name", IN_BLOCKS)
-def test_a_cluster_refuses_it_in_blocks(name, client, tmp_path):
+def test_a_cluster_rejects_it_in_blocks(name, client, tmp_path):
     X = da.from_array(POINTS[name].X, chunks=(16, -1))
     options = {"n_neighbors": 5, "engine": DaskEngine(client, storage=tmp_path)}
     with pytest.raises(HeatSketchError, match=r"^(X|metric|epsilon)") as caught:
@@ -129,7 +129,7 @@ def test_a_cluster_refuses_it_in_blocks(name, client, tmp_path):
 # --- the command line ---------------------------------------------------------------------
 
 IN_FILES = [name for name, points in POINTS.items() if points.in_files != "none"]
-REFUSED = {ExitCode.INPUT, ExitCode.DATA}
+REJECTED = {ExitCode.INPUT, ExitCode.DATA}
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ def model(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", IN_FILES)
-def test_the_command_line_refuses_it_too(name, model, tmp_path):
+def test_the_command_line_rejects_it_too(name, model, tmp_path):
     path = as_file(POINTS[name].X, tmp_path)
     for words in (["embed", path], ["transform", model, path]):
         if words[0] == "transform" and POINTS[name].in_files == "good":
@@ -151,7 +151,7 @@ def test_the_command_line_refuses_it_too(name, model, tmp_path):
             assert result.exit_code == ExitCode.DONE, result.output
             assert np.isfinite(np.load(tmp_path / "out.npy")).all()
             continue
-        assert result.exit_code in REFUSED, result.output
+        assert result.exit_code in REJECTED, result.output
         assert result.stdout == ""
         (line,) = result.stderr.splitlines()
         assert line.startswith("error: ") and line.endswith(".")
@@ -184,7 +184,7 @@ ONES = np.ones((2, 2))
 POSITIVE = ("epsilon", "-1", "must be positive")
 
 
-def _refuse(message="epsilon=-1 must be positive", kind=HeatSketchError):
+def _reject(message="epsilon=-1 must be positive", kind=HeatSketchError):
     raise kind(message)
 
 
@@ -200,9 +200,9 @@ def _warn(category, message):
         Row("another result", lambda: ONES, equals=lambda: ONES * (1 + 1e-10)),
         Row("nothing out", lambda: None, equals=lambda: ONES),
         Row("no error", lambda: ONES, HeatSketchError, frozenset(), *POSITIVE),
-        Row("a wider error", partial(_refuse, kind=ValueError), HeatSketchError),
-        Row("a narrower error", partial(_refuse, kind=MemoryBudgetError), HeatSketchError),
-        Row("no remedy", partial(_refuse, "epsilon=-1"), HeatSketchError, frozenset(), *POSITIVE),
+        Row("a wider error", partial(_reject, kind=ValueError), HeatSketchError),
+        Row("a narrower error", partial(_reject, kind=MemoryBudgetError), HeatSketchError),
+        Row("no remedy", partial(_reject, "epsilon=-1"), HeatSketchError, frozenset(), *POSITIVE),
         Row("no warning", lambda: ONES, warnings=frozenset([HeatSketchWarning])),
         Row("a leak", partial(_warn, RuntimeWarning, "overflow"), equals=lambda: ONES),
     ],
@@ -214,13 +214,13 @@ def test_the_law_can_be_broken(row):
 
 
 def test_the_law_can_be_kept():
-    obey(Row("refused", _refuse, HeatSketchError, frozenset(), *POSITIVE))
+    obey(Row("rejected", _reject, HeatSketchError, frozenset(), *POSITIVE))
     warning = partial(_warn, HeatSketchWarning, "epsilon=-1 must be positive")
     obey(Row("warned", warning, None, frozenset([HeatSketchWarning]), *POSITIVE))
 
 
 @pytest.mark.parametrize("kind", [HeatSketch, DiffusionMap])
-def test_too_much_memory_is_refused_before_it_is_taken(kind):
+def test_too_much_memory_is_rejected_before_it_is_taken(kind):
     tracemalloc.start()
     try:
         with pytest.raises(MemoryBudgetError):

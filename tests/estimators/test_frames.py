@@ -44,7 +44,7 @@ def test_lists_are_embedded_as_columns(name):
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_lists_of_other_lengths_or_none_are_refused_by_their_row(name):
+def test_lists_of_other_lengths_or_none_are_rejected_by_their_row(name):
     with pytest.raises(HeatSketchError, match=r"row 3 of column 'e' of X is a list of 1 numbers"):
         HeatSketch(3).fit(COLUMNS[name]([*ROWS[:3], [1.0], *ROWS[3:6]]))
     with pytest.raises(MissingValueError, match=r"row 3 of column 'e' of X holds no list"):
@@ -52,6 +52,6 @@ def test_lists_of_other_lengths_or_none_are_refused_by_their_row(name):
 
 
 @pytest.mark.parametrize("frame", [pl.DataFrame, pd.DataFrame])
-def test_lists_of_text_are_refused(frame):
+def test_lists_of_text_are_rejected(frame):
     with pytest.raises(DtypeError, match="column 'e' of X has dtype"):
         HeatSketch(3).fit(frame({"e": [["a", "b"], ["c", "d"]]}))

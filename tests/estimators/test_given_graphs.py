@@ -81,12 +81,12 @@ def without_a_row():
     ],
     ids=["nan", "infinity", "negative, as where nothing was found", "a row without neighbours"],
 )
-def test_a_broken_graph_is_refused(graph, error, message):
+def test_a_broken_graph_is_rejected(graph, error, message):
     with pytest.raises(error, match=message):
         HeatSketch(4, metric="precomputed").fit(graph)
 
 
-def test_zeros_that_may_be_padding_are_refused():
+def test_zeros_that_may_be_padding_are_rejected():
     graph = sparse.csr_array(KNeighborsTransformer(n_neighbors=5).fit_transform(circle(30)))
     model = HeatSketch(4, metric="precomputed", epsilon=0.05).fit(graph)
     for form in (graph.tobsr((2, 2)), graph.todia()):
@@ -138,5 +138,6 @@ ENTRIES = {
 def test_no_loop_follows_an_index_beyond_a_matrix(form, harm, entry):
     K = circle_affinity().asformat(form).copy()
     harm(K)
-    with pytest.raises(HeatSketchError, match=r"[XKd2]\.ind.* shape \(30, 30\).*; make|BSR format"):
+    message = r"[XKd2]\.ind.* shape \(30, 30\).*; build|BSR format"
+    with pytest.raises(HeatSketchError, match=message):
         ENTRIES[entry](K)

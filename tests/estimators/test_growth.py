@@ -99,7 +99,7 @@ def test_growing_keeps_the_power_and_the_seed():
     assert (grown.power_, grown.seed_, grown.power) == (model.power_, model.seed_, "all")
 
 
-def test_a_refusal_to_shrink_says_how_to_cut():
+def test_a_error_to_shrink_says_how_to_cut():
     """The remedy of the message is evaluated, and is what a fit gives."""
     X = cloud(300, 2)
     wide, narrow = (HeatSketch(k, power=6, n_neighbors=10).fit(X) for k in (32, 16))
@@ -171,7 +171,7 @@ def test_eigenpairs_of_digits_come_out_of_the_sketch(n_neighbors):
     np.testing.assert_allclose(overlap, 1, atol=1e-6)
 
 
-def test_a_block_too_narrow_is_refused():
+def test_a_block_too_narrow_is_rejected():
     model = HeatSketch(4, n_neighbors=10).fit(cloud(100, 2))
     with pytest.raises(HeatSketchError, match=r"n_components=5 must be .* 1 to 4"):
         model.diffusion_map(5)

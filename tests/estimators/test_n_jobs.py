@@ -151,11 +151,11 @@ def test_no_number_of_jobs(n_jobs):
 
 @pytest.mark.parametrize("model", [HeatSketch(2, power=2), DiffusionMap(2), NearIsometry(2)])
 def test_files_say_nothing_of_the_machine(model, tmp_path):
-    told = type(model)(**model.get_params() | {"n_jobs": 2, "verbose": 0})
-    for place, each in enumerate((model, told)):
+    changed = type(model)(**model.get_params() | {"n_jobs": 2, "verbose": 0})
+    for place, each in enumerate((model, changed)):
         each.fit(X[:60]).save(tmp_path / str(place))
     assert (tmp_path / "0").read_bytes() == (tmp_path / "1").read_bytes()
-    assert not {"n_jobs", "verbose"} & told.parameters_.keys()
+    assert not {"n_jobs", "verbose"} & changed.parameters_.keys()
     again = load(tmp_path / "1")
     assert (again.n_jobs, again.verbose) == (None, None)
 

@@ -22,17 +22,17 @@ class Terminal(io.StringIO):
 
 
 def test_named_work_is_heard_and_other_work_is_not():
-    heard = []
+    reported = []
 
-    def listener(name, n_steps):
-        heard.append((name, n_steps, 0))
-        return lambda: heard.append((name, n_steps, heard[-1][2] + 1))
+    def callback(name, n_steps):
+        reported.append((name, n_steps, 0))
+        return lambda: reported.append((name, n_steps, reported[-1][2] + 1))
 
-    with reporting_to(listener):
+    with reporting_to(callback):
         in_threads(abs, range(5), name="work")
         in_threads(abs, range(5))
     steps("later", 3)()
-    assert heard == [("work", 5, i) for i in range(6)]
+    assert reported == [("work", 5, i) for i in range(6)]
 
 
 def test_a_terminal_is_told_after_a_while(monkeypatch):

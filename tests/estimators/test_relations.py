@@ -98,7 +98,7 @@ def test_4_scaled_points_with_a_scaled_epsilon_have_the_same_embedding(options, 
 @given(options=OPTIONS, seed=SEED, gap=st.floats(100, 1e4))
 @pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
 def test_5_a_far_component_leaves_the_first_one_alone(options, seed, gap):
-    """With the stationary part kept: one direction is dropped, but two pieces have two."""
+    """With the stationary part kept: one direction is dropped, but two components have two."""
     X, options = cloud(N, seed=seed), {**options, "stationary": "keep"}
     together = embed(np.vstack([X, X + gap]), options)[:N]
     assert_close(together, embed(X, options), STOPPED)

@@ -1,4 +1,4 @@
-"""Memory: told before it is taken, and never more than allowed."""
+"""Memory: estimated before it is allocated, and never more than allowed."""
 
 import json
 import os
@@ -37,7 +37,7 @@ MEASURE = textwrap.dedent("""
     if values:
         X = np.random.default_rng(0).integers(0, values, (n, d)).astype(np.float32)
     if limit:
-        # The system holds it to the limit as well, with some room for code and stacks.
+        # The system holds it to the limit as well, with a margin for code and stacks.
         HeatSketch(k, n_neighbors=neighbors, power=2).fit(X[:500])
         most = int(memory("VmSize") + 1.1 * limit + 2**27)
         resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
@@ -46,7 +46,7 @@ MEASURE = textwrap.dedent("""
         engine = LocalEngine(memory_limit=limit)
         HeatSketch(k, n_neighbors=neighbors, epsilon=0.5, power=2, engine=engine).fit(X)
     except MemoryBudgetError:
-        result = "refused"
+        result = "rejected"
     print(json.dumps([result, memory("VmHWM") - before]))
 """)
 
@@ -88,12 +88,12 @@ def test_memory_of_all_pairs_is_predicted():
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("n_neighbors", [None, 15])
 @pytest.mark.parametrize("n", [15_000, 600_000])
-def test_a_limit_holds_or_the_fit_is_refused(n, n_neighbors):
+def test_a_limit_holds_or_the_fit_is_rejected(n, n_neighbors):
     limit = 512 * 2**20
     if n_neighbors is None and n > 15_000:
         n = 250_000  # all pairs beyond all patience
     result, taken = measured(n, 8, 64, n_neighbors, limit)
-    assert result == ("done" if n == 15_000 else "refused")
+    assert result == ("done" if n == 15_000 else "rejected")
     assert taken <= (1.1 * limit if result == "done" else 2**26)
 
 
@@ -120,7 +120,7 @@ def test_ties_stay_within_the_forecast(n, d, values):
         ((100, 0), "n_features=0 must be an integer of at least 1"),
     ],
 )
-def test_no_number_of_points_is_refused_by_name(given, message):
+def test_no_number_of_points_is_rejected_by_name(given, message):
     n_points, n_features, *n_neighbors = given
     with pytest.raises(HeatSketchError, match=message):
         estimate_memory(n_points, n_features, n_neighbors=(*n_neighbors, None)[0])
@@ -156,9 +156,9 @@ def test_a_fit_takes_the_smallest_integers():
 
 def test_the_peak_is_that_of_this_process_not_of_who_started_it():
     code = "from heatsketch._core.memory import peak_memory; print(peak_memory())"
-    room = np.ones(2**27)  # a gigabyte, of which the child has nothing
+    held = np.ones(2**27)  # a gigabyte, of which the child has nothing
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert 2**20 < int(found.stdout) < room.nbytes / 2
+    assert 2**20 < int(found.stdout) < held.nbytes / 2
 
 
 GROUPS = {

@@ -32,12 +32,12 @@ def distances(n_neighbors):
 SITUATIONS = {
     "neighbours": (
         (CLUSTERS, {"n_neighbors": 5}),
-        "larger n_neighbors .* larger number for epsilon",
+        "more neighbours than n_neighbors=.* larger number for epsilon",
         (CLUSTERS, {"n_neighbors": 30, "epsilon": 1e3}),
     ),
     "neighbours, a number for epsilon": (
         (CLUSTERS, {"n_neighbors": 5, "epsilon": 4.0}),
-        "larger n_neighbors .* larger number for epsilon",
+        "more neighbours than n_neighbors=.* larger number for epsilon",
         (CLUSTERS, {"n_neighbors": 30, "epsilon": 1e3}),
     ),
     "all pairs": (
@@ -57,7 +57,7 @@ SITUATIONS = {
     ),
     "distances, all": (
         (distances(39).toarray(), {"metric": "precomputed", "n_neighbors": 5}),
-        "larger n_neighbors .* larger number for epsilon",
+        "more neighbours than n_neighbors=.* larger number for epsilon",
         (distances(39).toarray(), {"metric": "precomputed", "n_neighbors": 30, "epsilon": 1e3}),
     ),
     "a graph": (
@@ -77,11 +77,11 @@ SITUATIONS = {
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_what_is_advised_connects_the_graph(situation, estimator):
     (X, options), advice, (more, followed) = SITUATIONS[situation]
-    with pytest.warns(DisconnectedGraphWarning, match="=2 connected") as caught:
+    with pytest.warns(DisconnectedGraphWarning, match="has 2 connected") as caught:
         ESTIMATORS[estimator](**options).fit(X)
     (warning,) = caught
     assert re.search(advice, str(warning.message))
-    # Nothing else is advised: a word for an option that is refused, or has no effect, is none.
+    # Nothing else is advised: a word for an option that is rejected, or has no effect, is none.
     for option in ("n_neighbors", "epsilon"):
         assert (option in str(warning.message)) == (option in advice)
     assert ESTIMATORS[estimator](**followed).fit(more).n_connected_components_ == 1
@@ -96,7 +96,7 @@ SEARCHES = {
 
 
 def shown(search, action="default"):
-    """Return the warnings of a search, on a line that nobody has heard of."""
+    """Return the warnings of a search, on a line that no other test has used."""
     model = make_pipeline(HeatSketch(2, power=2, n_neighbors=5), LogisticRegression())
     grid = {"heatsketch__n_neighbors": [3, 4, 5]}
     code = compile(search, f"<{uuid4()}>", "exec")

@@ -154,7 +154,7 @@ def test_names_are_saved_with_the_training_data(graph, tmp_path):
     assert not hasattr(load(tmp_path / "b"), "row_names_")
 
 
-def test_names_that_no_file_holds_are_refused_in_saving(tmp_path):
+def test_names_that_no_file_holds_are_rejected_in_saving(tmp_path):
     model = HeatSketch(4, affinity="precomputed").fit(nx.grid_2d_graph(2, 3))
     with pytest.raises(NotStorableError, match="row_names_"):
         model.save(tmp_path / "a")
@@ -203,7 +203,7 @@ EDGES = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"]})
         (np.ones((2, 2)), {"nodes": ["a"]}, "has 1 names"),
     ],
 )
-def test_what_is_no_undirected_graph_is_refused(graph, options, message):
+def test_what_is_no_undirected_graph_is_rejected(graph, options, message):
     with pytest.raises(HeatSketchError, match=message):
         graph_affinity(graph, **options)
 

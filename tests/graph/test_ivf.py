@@ -81,7 +81,7 @@ def test_the_rule_is_the_one_that_is_written(seed):
     np.testing.assert_array_equal(stored, finds | finds.T)
 
 
-@pytest.mark.parametrize("most", [0.1, 20.0])  # within 20 is everything, for which room is made
+@pytest.mark.parametrize("most", [0.1, 20.0])  # within 20 is everything, which takes more space
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_within_a_limit_is_found(seed, most):
     rng, points = np.random.default_rng(seed), swarm(900, seed=seed)
@@ -112,7 +112,7 @@ def test_points_beyond_two_billion_have_their_numbers(tmp_path):
 
 
 @pytest.mark.parametrize("wrong", ["queries", "probes", "limits"])
-def test_shapes_that_do_not_fit_are_refused(wrong):
+def test_shapes_that_do_not_fit_are_rejected(wrong):
     parts = {"queries": np.zeros((3, 2)), "probes": np.zeros((3, 1), int), "limits": np.ones(3)}
     parts[wrong] = parts[wrong][:2] if wrong != "queries" else np.zeros((3, 4))
     with pytest.raises(HeatSketchError, match=r"shape.*\d,.*; pass"):
@@ -274,7 +274,7 @@ def test_equal_points_share_a_list():
     assert d2.nnz == 500**2 + 1500**2
 
 
-def test_too_many_copies_are_refused(monkeypatch):
+def test_too_many_copies_are_rejected(monkeypatch):
     monkeypatch.setattr(f"{MODULE}.MOST_TIES", 500)
     X = np.vstack([np.zeros((2000, 2)), cloud(1000, 2)])
     with pytest.raises(DegenerateKernelError, match=r"500 points at .* 0 .*unique"):

@@ -10,7 +10,8 @@ from scipy import sparse
 from heatsketch import HeatSketch
 from heatsketch.diffusion import gaussian_affinity
 from heatsketch.graph import neighbor_graph
-from heatsketch.graph._neighbors import METRICS, label_components
+from heatsketch.graph._metrics import METRICS
+from heatsketch.graph._neighbors import label_components
 from heatsketch.graph._pairwise import DistanceTiles
 from heatsketch.testing import check_affinity, check_extension, tolerance
 
@@ -58,12 +59,13 @@ def test_training_points_keep_their_embedding():
     check_extension(HeatSketch(8, n_neighbors=None), circle(60))
 
 
-def test_pieces_are_counted_without_the_matrix():
-    for X, pieces in ((circle(300), 1), (two_blobs(300, 1000.0), 2), (1e3 * cloud(30), 30)):
-        tiles = gaussian_affinity(DistanceTiles(X, "euclidean"), epsilon=0.01 if pieces == 1 else 1)
-        whole = gaussian_affinity(neighbor_graph(X), epsilon=0.01 if pieces == 1 else 1)
+def test_components_are_counted_without_the_matrix():
+    for X, n_wanted in ((circle(300), 1), (two_blobs(300, 1000.0), 2), (1e3 * cloud(30), 30)):
+        epsilon = 0.01 if n_wanted == 1 else 1
+        tiles = gaussian_affinity(DistanceTiles(X, "euclidean"), epsilon=epsilon)
+        whole = gaussian_affinity(neighbor_graph(X), epsilon=epsilon)
         (n_tiles, of_tiles), (n_whole, of_whole) = map(label_components, (tiles, whole))
-        assert n_tiles == n_whole == pieces
+        assert n_tiles == n_whole == n_wanted
         assert (of_tiles == of_whole).all()
 
 

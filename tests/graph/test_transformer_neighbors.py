@@ -1,4 +1,4 @@
-"""Neighbours that a transformer of somebody else's finds, as a parameter."""
+"""Neighbours that another library's transformer finds, as a parameter."""
 
 import pickle
 import runpy
@@ -98,7 +98,7 @@ def test_an_exact_search_gives_our_own_embedding(metric, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_new_points_are_embedded_as_by_our_own_search(seed):
-    """On a curve: whoever is near a point shares a neighbour with it."""
+    """On a curve: a point near another shares a neighbour with it."""
     X, new = circle(400, seed), circle(150, seed + 100)
     theirs = HeatSketch(8, neighbors=KNeighborsTransformer(n_neighbors=9)).fit(X)
     ours = HeatSketch(8, n_neighbors=10).fit(X)
@@ -176,13 +176,13 @@ def test_the_order_of_rows_does_not_matter():
         ({"neighbors": "faiss"}, "'neighbors' parameter of HeatSketch must be"),
     ],
 )
-def test_contradictions_are_refused_by_name(parameters, message):
+def test_contradictions_are_rejected_by_name(parameters, message):
     model = HeatSketch(8, neighbors=KNeighborsTransformer()).set_params(**parameters)
     with pytest.raises(ValueError, match=message):
         model.fit(cloud(60) if "affinity" not in parameters else np.ones((60, 60)))
 
 
-def test_a_point_without_neighbors_is_refused_by_its_row():
+def test_a_point_without_neighbors_is_rejected_by_its_row():
     model = HeatSketch(8, neighbors=RadiusNeighborsTransformer(radius=0.5)).fit(circle(60))
     with pytest.raises(HeatSketchError, match="finds no neighbour of row 2 of X; let it search"):
         model.transform([[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]])

@@ -44,7 +44,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("case", [*BAD_FILES, *BAD_GRAPHS])
-def test_the_command_line_refuses_a_bad_file_too(tmp_path, case):
+def test_the_command_line_rejects_a_bad_file_too(tmp_path, case):
     name, write, options = (BAD_FILES | BAD_GRAPHS)[case]
     write(tmp_path / name)
     given = [word for option, value in options.items() for word in OPTIONS[option](value)]

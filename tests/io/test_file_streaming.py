@@ -62,7 +62,7 @@ def run(code, *arguments):
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux to count")
 class TestMemory:
     def test_four_gibibytes_are_read_in_a_few_mebibytes(self, tmp_path):
-        """Of a file with a hole in it, so that no disk needs room for it."""
+        """Of a file with a hole in it, so that no disk needs space for it."""
         path = tmp_path / "a.npy"
         shape = (2**20 * 4, 256)
         with path.open("wb") as file:

@@ -1,4 +1,4 @@
-"""Files of rows: what goes in comes out, whoever wrote it and whoever reads it."""
+"""Files of rows: what goes in comes out, whatever wrote it and whatever reads it."""
 
 import re
 from decimal import Decimal
@@ -231,7 +231,7 @@ def test_csv_of_others(tmp_path):
     block = open_table(path, ids="name").read()
     assert block.ids.tolist() == ["Smith, J\n", "007"]
     np.testing.assert_array_equal(block.X, [[1, np.nan], [-2e3, np.nan]])
-    with pytest.raises(FileFormatError, match=r"column 'name' does not hold numbers; carry it"):
+    with pytest.raises(FileFormatError, match=r"column 'name' does not hold numbers; pass it"):
         open_table(path)
 
 
@@ -242,9 +242,9 @@ def test_no_number_is_none_in_every_row(tmp_path, row, field, beside):
     """Not only in those that are looked at first, and beside a gap as well."""
     lines = ["a_1,b,n", *["1,2,x_1"] * row, f"{beside},{field},x_2", "1,2,é"]
     (tmp_path / "a.csv").write_text("\n".join(lines), encoding="utf-8")
-    told = rf"row {row} of column 'b' is '{re.escape(field)}', which is no number; correct it"
-    seen_first = r"column 'b' does not hold numbers; carry it along"
-    with pytest.raises(FileFormatError, match=rf"{told}|{seen_first}"):
+    message = rf"row {row} of column 'b' is '{re.escape(field)}', which is no number; correct it"
+    seen_first = r"column 'b' does not hold numbers; pass it through"
+    with pytest.raises(FileFormatError, match=rf"{message}|{seen_first}"):
         open_table(tmp_path / "a.csv", labels=["n"]).read()
     assert open_table(tmp_path / "a.csv", labels=["n", "b"]).read().labels["b"][row] == field
 
@@ -359,7 +359,7 @@ def test_moments_of_numpy_read_as_those_of_arrow(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.timestamp("ns"), pa.string()])
-def test_a_row_without_an_id_is_refused(tmp_path, kind):
+def test_a_row_without_an_id_is_rejected(tmp_path, kind):
     column = pa.array([1, 2, None]).cast(kind)
     pq.write_table(pa.table({"x": np.zeros(3), "id": column}), tmp_path / "a.parquet")
     with pytest.raises(FileFormatError, match="row 2 has no id; fill it in"):

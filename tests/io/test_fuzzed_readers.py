@@ -18,12 +18,12 @@ pytestmark = [pytest.mark.timeout(3600), pytest.mark.untraced]
 def test_damaged_files_end_in_our_errors_soon_and_in_little_memory(extension):
     found = damage([extension], SHARE)[extension]
     assert found["cases"] >= SHARE * COUNTS[extension] - 1
-    assert 0 < found["refused"] <= found["cases"]
+    assert 0 < found["rejected"] <= found["cases"]
     assert found["bytes"] <= LIMITS[extension][1] + 2**20
 
 
 @pytest.mark.parametrize("path", FORMER, ids=lambda path: path.name)
-def test_files_that_once_did_harm_are_refused(path):
+def test_files_that_once_did_harm_are_rejected(path):
     with pytest.raises(HeatSketchError):
         read(path)
 

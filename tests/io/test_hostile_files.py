@@ -37,7 +37,7 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory):
-    """A process that reads what it is told, under guard."""
+    """A process that reads what it is given, under guard."""
     folder = tmp_path_factory.mktemp("reader")
     (folder / "good").mkdir()
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}

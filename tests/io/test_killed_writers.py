@@ -1,4 +1,4 @@
-"""Every format, killed at every point and refused at every call: the old output, or the new one."""
+"""Every format, killed at every point or failing at every call: the old output or the new one."""
 
 import errno
 import os
@@ -10,9 +10,9 @@ from kill_points import (
     RIGHTS,
     TABLES,
     by_strace,
+    fail_call,
     killed_at_every_point,
     name_of,
-    refuse_call,
     visible,
     write_table,
 )
@@ -52,26 +52,26 @@ def test_killed_at_any_point_a_table_is_the_old_or_the_new(extension, tmp_path):
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 @each_format
-def test_refused_at_any_call_a_table_is_the_old_one(extension, number, tmp_path, monkeypatch):
+def test_failing_at_any_call_a_table_is_the_old_one(extension, number, tmp_path, monkeypatch):
     path = tmp_path / name_of(extension)
     write_table(None, path, b"one", False)
     path.chmod(RIGHTS)
     for when in range(200):
-        refused = refuse_call(monkeypatch, when, number)
+        rejected = fail_call(monkeypatch, when, number)
         error = None
         try:
             write_table(None, path, b"two", True)
         except FileError as caught:
             error = caught
         monkeypatch.undo()
-        if not refused:
+        if not rejected:
             break
         if error is None:  # a folder that was there already, as pathlib found out
-            assert refused == ["mkdir"] and number_in(path) == NUMBERS[b"two"]
+            assert rejected == ["mkdir"] and number_in(path) == NUMBERS[b"two"]
         else:
             assert error.errno == number and str(path) in str(error)
             # The last sync comes after the step.
-            assert number_in(path) == NUMBERS[b"one"] or refused == ["fsync"]
+            assert number_in(path) == NUMBERS[b"one"] or rejected == ["fsync"]
         assert os.listdir(tmp_path) == [path.name]
         write_table(None, path, b"one", True)
     assert when >= 5
@@ -81,7 +81,7 @@ def test_refused_at_any_call_a_table_is_the_old_one(extension, number, tmp_path,
 @pytest.mark.skipif(not STRACE, reason="takes minutes; make nightly has it")
 @pytest.mark.parametrize("name", ["ENOSPC", "EIO"])
 @each_format
-def test_refused_by_the_system_a_table_is_the_old_one(extension, name, tmp_path):
+def test_failed_by_the_system_a_table_is_the_old_one(extension, name, tmp_path):
     """At calls of whatever library, too, that Python does not see."""
     calls = ("write", "pwrite64", "ftruncate", "fsync")
     codes = by_strace(extension, True, tmp_path, deed=f"error={name}", calls=calls)

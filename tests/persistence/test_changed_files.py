@@ -14,7 +14,7 @@ import pytest
 from fitted_models import NEW, X, assert_same, fitted
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kill_points import killed_at_every_point, refuse_call, visible
+from kill_points import fail_call, killed_at_every_point, visible
 
 from heatsketch import HeatSketch, load, model_info
 from heatsketch.exceptions import (
@@ -223,16 +223,16 @@ def listed(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_parts_that_do_not_fit_are_refused(name, listed, tmp_path):
+def test_parts_that_do_not_fit_are_rejected(name, listed, tmp_path):
     (tmp_path / "a").write_bytes(listed)
     forge_parts(tmp_path / "a", lambda about, arrays: None)
     load(tmp_path / "a")
     forge_parts(tmp_path / "a", PARTS[name])
-    is_refused(tmp_path / "a", match="restore it from a copy")
+    is_rejected(tmp_path / "a", match="restore it from a copy")
 
 
-def is_refused(path, match=None):
-    """It does not load; its header, which may be all that somebody looks at, may be good."""
+def is_rejected(path, match=None):
+    """It does not load; its header, which may be all that is read, may be valid."""
     with suppress(FileFormatError):
         model_info(path)
     with pytest.raises(FileFormatError, match=match):
@@ -275,7 +275,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_parts_of_other_models_are_refused_too(name, tmp_path):
+def test_parts_of_other_models_are_rejected_too(name, tmp_path):
     case, edit = OTHERS[name]
     fitted(case)[0].save(tmp_path / "a")
     forge_parts(tmp_path / "a", edit)
@@ -284,12 +284,12 @@ def test_parts_of_other_models_are_refused_too(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", WORDS)
-def test_headers_that_make_no_sense_are_refused(name, listed, tmp_path):
+def test_headers_that_make_no_sense_are_rejected(name, listed, tmp_path):
     (tmp_path / "a").write_bytes(listed)
     forge(tmp_path / "a", lambda words, about: None)
     load(tmp_path / "a")
     forge(tmp_path / "a", WORDS[name])
-    is_refused(tmp_path / "a")
+    is_rejected(tmp_path / "a")
 
 
 BODIES = {
@@ -304,7 +304,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_texts_that_are_no_headers_are_refused(name, tmp_path):
+def test_texts_that_are_no_headers_are_rejected(name, tmp_path):
     seal(tmp_path / "a", b'{"__metadata__":{"sha256":"' + b"0" * 64 + BODIES[name], b"")
     with pytest.raises(FileFormatError):
         load(tmp_path / "a")
@@ -313,7 +313,7 @@ def test_texts_that_are_no_headers_are_refused(name, tmp_path):
 def test_a_header_that_is_longer_than_allowed_is_not_read(listed, tmp_path):
     (tmp_path / "a").write_bytes((LARGEST_HEADER + 1).to_bytes(8, "little") + listed[8:])
     os.truncate(tmp_path / "a", 2 * LARGEST_HEADER)
-    with pytest.raises(FileFormatError, match="no room for its header"):
+    with pytest.raises(FileFormatError, match="too short for its header"):
         model_info(tmp_path / "a")
 
 
@@ -336,7 +336,7 @@ def test_files_of_a_later_version(listed, tmp_path):
             read(tmp_path / "a")
 
 
-def test_what_is_no_model_file_is_refused(tmp_path):
+def test_what_is_no_model_file_is_rejected(tmp_path):
     (tmp_path / "empty").write_bytes(b"")
     np.save(tmp_path / "array.npy", X)
     (tmp_path / "pickle").write_bytes(pickle.dumps(X))
@@ -430,7 +430,7 @@ def without_sync():
         yield
 
 
-# --- killed, or without room -------------------------------------------------------------------
+# --- killed, or on a full disk -------------------------------------------------------------------
 
 
 def word_in(path):
@@ -458,22 +458,22 @@ def test_killed_at_any_point_saving_leaves_the_old_or_the_new(overwrite, tmp_pat
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
-def test_without_room_at_any_write_the_old_model_stays(number, tmp_path, monkeypatch):
+def test_on_a_full_disk_at_any_write_the_old_model_stays(number, tmp_path, monkeypatch):
     old, new = HeatSketch(2).fit(X[:20]), HeatSketch(3).fit(X[:20])
     old.save(tmp_path / "a")
     for when in range(100):
-        refused = refuse_call(monkeypatch, when, number)
+        rejected = fail_call(monkeypatch, when, number)
         try:
             new.save(tmp_path / "a", overwrite=True)
             error = None
         except FileError as caught:
             error = caught
         monkeypatch.undo()
-        if not refused:
+        if not rejected:
             break
         assert str(tmp_path / "a") in str(error) and error.errno == number
         if load(tmp_path / "a").n_components == 3:
-            assert refused == ["fsync"]  # the last one, after the step
+            assert rejected == ["fsync"]  # the last one, after the step
         assert os.listdir(tmp_path) == ["a"]
         old.save(tmp_path / "a", overwrite=True)
     assert when > 5

@@ -1,4 +1,4 @@
-"""Models go to files and come back, bit for bit."""
+"""Models go to files and come back bit-identical."""
 
 import json
 import os
@@ -169,7 +169,7 @@ class OwnSketch(HeatSketch):
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_code_of_the_user_is_refused_by_name(model, named, tmp_path):
+def test_code_of_the_user_is_rejected_by_name(model, named, tmp_path):
     model.fit(X[:30])
     with pytest.raises(NotStorableError, match=named) as got:
         model.save(tmp_path / "a")
@@ -187,7 +187,7 @@ def test_the_engine_is_no_part_of_a_file(tmp_path):
     assert_same(again.transform(NEW), model.transform(NEW))
 
 
-def test_what_an_engine_keeps_elsewhere_is_refused(tmp_path):
+def test_what_an_engine_keeps_elsewhere_is_rejected(tmp_path):
     model = HeatSketch(2, n_neighbors=5).fit(X[:30])
     model.before_last_ = memoryview(model.before_last_)
     with pytest.raises(NotStorableError, match="before_last_ is a memoryview"):
@@ -202,14 +202,14 @@ def test_what_an_engine_keeps_elsewhere_is_refused(tmp_path):
         model.save(tmp_path / "a")
 
 
-def test_too_many_names_are_refused(tmp_path):
+def test_too_many_names_are_rejected(tmp_path):
     model = HeatSketch(2).fit(X[:30])
     model.feature_names_in_ = np.array(["x" * 10**7] * 2, dtype=object)
     with pytest.raises(NotStorableError, match="shorter feature names"):
         model.save(tmp_path / "a")
 
 
-def test_a_model_that_is_not_fitted_is_refused(tmp_path):
+def test_a_model_that_is_not_fitted_is_rejected(tmp_path):
     for model in (HeatSketch(), DiffusionMap(), NearIsometry()):
         with pytest.raises(NotFittedError):
             model.save(tmp_path / "a")

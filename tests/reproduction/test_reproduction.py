@@ -244,7 +244,7 @@ def test_an_interruption_is_no_error_of_the_program(monkeypatch, tmp_path):
     assert "goes on from here" in result.output
 
 
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
+def test_a_folder_that_cannot_be_written_is_rejected(tmp_path):
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(app, ["reproduce", "outliers", "--out", str(tmp_path / "file")])
     assert result.exit_code == 5
@@ -260,7 +260,7 @@ def test_notes_are_for_full_runs_only(reproduction):
     assert "the points that fall out" not in (reproduction / "reproduction.md").read_text()
 
 
-def test_an_unknown_experiment_is_refused():
+def test_an_unknown_experiment_is_rejected():
     result = CliRunner().invoke(app, ["reproduce", "sphere"])
     assert result.exit_code == 2
     assert "'sphere' is unknown" in result.output

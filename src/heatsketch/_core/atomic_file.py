@@ -23,8 +23,6 @@ from typing import IO, Any
 
 from heatsketch.exceptions import FileError, OutputError, OutputExistsError
 
-__all__ = ["atomic_file", "atomic_folder", "check_output_file", "file_errors"]
-
 REMEDIES = {
     errno.ENOSPC: "free some space, or use another disk",
     errno.EDQUOT: "free some of your quota, or use another disk",
@@ -67,7 +65,7 @@ def atomic_file(path: Any, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
     Raises
     ------
     OutputExistsError
-        Before the block starts, or after it if somebody made a file of that name meanwhile.
+        Before the block starts, or after it if another process made a file of that name meanwhile.
     OutputError
         If there is no space, no permission or no folder.
 
@@ -164,7 +162,7 @@ def atomic_folder(path: Any, *, overwrite: bool = False) -> Iterator[Path]:
             for entry in (part, *part.rglob("*")):
                 _sync(entry)
             if overwrite and target.exists():
-                # What its owner may not write to, nobody could remove again.
+                # What its owner may not write to could not be removed.
                 _keep_rights(part, target, at_least=stat.S_IRWXU)
                 _exchange(part, target)
             else:

@@ -1,13 +1,13 @@
 """What is given, as plain numbers: Python's integers, native floats, one entry a place.
 
 Compiled loops know two kinds of floats and one kind of sparse matrix, and what they are given
-otherwise they refuse in words of their own, or misread. Whatever is plain already is passed on as
+otherwise they reject in words of their own, or misread. Whatever is plain already is passed on as
 it is, without a copy.
 """
 
 from __future__ import annotations
 
-import operator
+import math
 import reprlib
 from typing import Any
 
@@ -22,27 +22,6 @@ from heatsketch.exceptions import (
     ScaleError,
 )
 
-__all__ = [
-    "MISSING",
-    "as_array",
-    "check_distances",
-    "check_dtype",
-    "check_finite",
-    "check_nonnegative",
-    "check_not_filled",
-    "check_places",
-    "check_rows",
-    "check_square",
-    "check_symmetric",
-    "check_zero_diagonal",
-    "float_dtype",
-    "native_numbers",
-    "plain_distances",
-    "plain_floats",
-    "stored",
-    "whole_number",
-]
-
 _NUMBERS = "biuf"  # kinds of dtype: bool, int, uint, float
 MISSING = {"NoneType", "NAType", "NaTType"}  # None, pandas.NA and pandas.NaT, by their types
 _STRIP_ENTRIES = 4_000_000  # of a dense matrix, compared with its transpose at a time
@@ -50,26 +29,27 @@ _COMPRESSED = {"csr", "csc", "bsr"}  # formats of indices and of where their row
 _FILLED = {"bsr", "dia"}  # formats that fill up with zeros what they do not store
 
 
-def whole_number(value: Any, name: str, *, least: int | None = None) -> int:
-    """Return a number of things as one of Python's integers, which do not wrap around.
+def check_integer(name: str, value: Any, *, least: int = 1, most: float = math.inf) -> int:
+    """Return an integer as one of Python's, which do not wrap around; 1e4 is one, too.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch._core.checks import whole_number
-    >>> whole_number(np.uint8(200), "n_points") + 100
-    300
+    >>> from heatsketch._core.checks import check_integer
+    >>> check_integer("n_points", np.uint8(200)) + 100, check_integer("n_points", 1e4)
+    (300, 10000)
     """
+    wanted = f"from {least} to {most}" if most < math.inf else f"of at least {least}"
     try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = operator.index(value)
-    except TypeError:
-        raise DtypeError(
-            f"{name}={value!r} must be an integer; use int({name}) if it stands for one."
-        ) from None
-    if least is not None and number < least:
-        raise HeatSketchError(f"{name}={number} must be at least {least}; use a larger number.")
+        number = int(value)
+        is_integer = number == value and not isinstance(value, bool | np.bool_)
+    except (TypeError, ValueError, OverflowError):
+        is_integer = False
+    if not is_integer:
+        shown = reprlib.repr(value)
+        raise DtypeError(f"{name}={shown} must be an integer {wanted}.", **{name: value})
+    if not least <= number <= most:
+        raise HeatSketchError(f"{name}={number} must be an integer {wanted}.", **{name: number})
     return number
 
 
@@ -118,7 +98,7 @@ def plain_floats(X: Any, name: str = "X") -> Any:
 
 
 def _floats(X: Any) -> Any:
-    # A long double beyond float64 becomes infinity, which is refused elsewhere by its place.
+    # A long double beyond float64 becomes infinity, which is rejected elsewhere by its place.
     with np.errstate(over="ignore"):
         return X.astype(float_dtype(X.dtype), copy=False)
 
@@ -159,16 +139,16 @@ def plain_distances(d2: Any, name: str) -> Any:
 
 
 def check_not_filled(X: Any, name: str) -> None:
-    """Refuse distances in a format whose zeros may be distances, or may be nothing."""
+    """Raise for distances in a format whose zeros may be distances, or may be nothing."""
     if sparse.issparse(X) and X.format in _FILLED:
         raise AffinityError(
-            f"{name} is in {X.format.upper()} format, which fills up with zeros that nobody can "
-            f"tell from distances of zero; give the CSR matrix that {name} was made from."
+            f"{name} is in {X.format.upper()} format, which fills up with zeros that look like "
+            f"distances of zero; give the CSR matrix that {name} was made from."
         )
 
 
 def check_rows(X: Any, name: str = "X") -> None:
-    """Refuse what has no rows and columns."""
+    """Raise for what has no rows and columns."""
     if len(X.shape) != 2:
         raise HeatSketchError(
             f"{name} of shape {X.shape} must have two dimensions, one row for each point; "
@@ -184,21 +164,23 @@ def check_rows(X: Any, name: str = "X") -> None:
 
 
 def check_square(X: Any, *, name: str) -> None:
-    """Refuse a matrix over all pairs of points that is not square."""
+    """Raise for a matrix over all pairs of points that is not square."""
     if X.shape[0] != X.shape[1]:
         raise AffinityError(
             f"{name} makes X a square matrix over pairs of points, "
-            f"but X has shape {X.shape}; give one row and one column for each point."
+            f"but X has shape {X.shape}; give one row and one column for each point.",
+            **_parameter(name),
         )
 
 
 def check_symmetric(X: Any, *, name: str) -> None:
-    """Refuse a matrix that differs from its transpose by more than rounding."""
+    """Raise for a matrix that differs from its transpose by more than rounding."""
     asymmetry, scale = _asymmetry(X), max(X.max(), -X.min())
     if asymmetry > 10 * np.finfo(X.dtype).eps * scale:
         raise AffinityError(
             f"{name} needs a symmetric X, but X and its transpose differ by up to "
-            f"{asymmetry:.3g}; use (X + X.T) / 2 if that is what is meant."
+            f"{asymmetry:.3g}; use (X + X.T) / 2 if that is what is meant.",
+            **_parameter(name),
         )
 
 
@@ -211,7 +193,7 @@ def _asymmetry(X: Any) -> Any:
 
 
 def check_zero_diagonal(X: Any) -> None:
-    """Refuse points at a distance from themselves; rounding is let pass.
+    """Raise for points at a distance from themselves; rounding is let pass.
 
     Distances by way of inner products leave the square root of machine precision there, relative
     to the size of the points, which may be large against their distances.
@@ -227,7 +209,7 @@ def check_zero_diagonal(X: Any) -> None:
 
 
 def check_distances(X: Any) -> None:
-    """Refuse negative distances and rows without any."""
+    """Raise for negative distances and rows without any."""
     check_nonnegative(X, "metric='precomputed'", "distances are at least 0")
     if sparse.issparse(X) and not np.diff(X.indptr).all():
         row = int(np.argmin(np.diff(X.indptr)))
@@ -238,10 +220,17 @@ def check_distances(X: Any) -> None:
 
 
 def check_nonnegative(X: Any, name: str, rule: str) -> None:
-    """Refuse numbers below zero, by the rule that they break."""
+    """Raise for numbers below zero, by the rule that they break."""
     values = stored(X)
     if values.size and values.min() < 0:
-        raise AffinityError(f"{name}: X holds {values.min():.3g}, but {rule}; correct X.")
+        message = f"{name}: X holds {values.min():.3g}, but {rule}; correct X."
+        raise AffinityError(message, **_parameter(name))
+
+
+def _parameter(shown: str) -> dict[str, str]:
+    """Return the parameter that is shown as ``name='value'``, if it is one."""
+    name, _, value = shown.partition("=")
+    return {name: value.strip("'")} if value else {}
 
 
 def stored(X: Any) -> np.ndarray:
@@ -280,7 +269,7 @@ def native_numbers(X: Any, name: str = "X") -> Any:
 
 
 def check_places(X: Any, name: str) -> None:
-    """Refuse a sparse matrix with entries beyond its shape, for which scipy does not look.
+    """Raise for a sparse matrix with entries beyond its shape, for which scipy does not look.
 
     Examples
     --------
@@ -325,7 +314,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
 
 
 def check_dtype(dtype: Any, where: str = "X") -> None:
-    """Refuse a dtype that is not one of real numbers."""
+    """Raise for a dtype that is not one of real numbers."""
     kind = np.dtype(dtype).kind if isinstance(dtype, np.dtype) else getattr(dtype, "kind", "O")
     if kind == "c":
         raise DtypeError(
@@ -424,7 +413,7 @@ def _check_columns(frame: Any, X: str) -> None:
 
 
 def _numbers_from_objects(array: np.ndarray, name: str) -> np.ndarray:
-    """Turn an array of Python numbers into floats, refuse one of anything else."""
+    """Turn an array of Python numbers into floats, reject one of anything else."""
     for index, value in np.ndenumerate(array):
         where = f"{name}{list(index)}" if index else name
         if type(value).__name__ in MISSING:
@@ -454,7 +443,7 @@ def _numbers_from_objects(array: np.ndarray, name: str) -> np.ndarray:
 def check_finite(
     X: Any, columns: Any = None, name: str = "X", *, ids: Any = None, first_row: int = 0
 ) -> None:
-    """Refuse NaN and infinity by their place, and by names of the row and the column, if any.
+    """Raise for NaN and infinity by their place, and by names of the row and the column, if any.
 
     Rows count from ``first_row``.
 

@@ -14,15 +14,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "all_pairs_bytes",
-    "control_group_limits",
-    "neighbors_bytes",
-    "peak_memory",
-    "physical_memory",
-    "tiles_bytes",
-]
-
 # All pairs in memory, at the peak: distances and affinities.
 DENSE_COPIES = 2
 # All pairs recomputed: tiles and what is made of them, in all threads.
@@ -33,7 +24,7 @@ N_PROBES = 16
 
 
 def physical_memory() -> float:
-    """Return the bytes of memory that this process may have; infinity where nobody tells.
+    """Return the bytes of memory that this process may have; infinity if that is unknown.
 
     These are the memory of the machine, or what its control groups (containers, batch jobs) leave.
     """
@@ -74,7 +65,7 @@ def control_group_limits(root: Path = Path("/")) -> list[float]:
 
 def peak_memory() -> int | None:
     """Return the most bytes that this process has had; None where the system does not tell."""
-    # Linux has getrusage count what whoever started the process had, too.
+    # Linux has getrusage count what the parent of the process had, too.
     status = Path("/proc/self/status")
     found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
     if found:

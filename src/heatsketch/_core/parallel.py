@@ -1,4 +1,4 @@
-"""Many small pieces of work, on all cores that this process may use."""
+"""Many small tasks, on all cores that this process may use."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from sklearn.utils._openmp_helpers import (
 )
 
 from heatsketch._core.progress import steps
-
-__all__ = ["at_most", "in_threads", "n_threads", "with_n_jobs"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -74,7 +72,7 @@ def n_threads(n_jobs: int | None = None) -> int:
 
 def _available(backend: Any) -> int:
     in_thread = threading.current_thread() is not threading.main_thread()
-    # Of joblib's workers only the processes of loky are told how many threads each may start.
+    # Of joblib's workers only the processes of loky know how many threads each may start.
     if backend.nesting_level and (in_thread or current_process().daemon):
         return 1
     if not _openmp_parallelism_enabled():
@@ -95,11 +93,11 @@ def with_n_jobs(method: Method) -> Method:
 
 
 def in_threads(
-    function: Callable[[Any], Any], pieces: Iterable[Any], *, name: str = ""
+    function: Callable[[Any], Any], items: Iterable[Any], *, name: str = ""
 ) -> list[Any]:
-    """Apply a function to each piece, and return the results in order.
+    """Apply a function to each item, and return the results in order.
 
-    Work that has a name tells how far it is. An error, or Ctrl-C, drops the pieces that have not
+    Work that has a name tells how far it is. An error, or Ctrl-C, drops the items that have not
     begun. What is computed must not depend on which thread computes it, nor on how many there
     are.
 
@@ -109,10 +107,10 @@ def in_threads(
     >>> in_threads(abs, [-2, 3])
     [2, 3]
     """
-    pieces = list(pieces)
+    items = list(items)
     results: dict[int, Any] = {}
     places, failed = itertools.count(), threading.Event()
-    done, n_told = steps(name, len(pieces) if name else 0), 0
+    done, n_told = steps(name, len(items) if name else 0), 0
 
     def tell() -> None:
         nonlocal n_told
@@ -123,15 +121,15 @@ def in_threads(
     def work(after: Callable[[], None] = lambda: None) -> None:
         try:
             with at_most(share):
-                while not failed.is_set() and (place := next(places)) < len(pieces):
-                    results[place] = function(pieces[place])
+                while not failed.is_set() and (place := next(places)) < len(items):
+                    results[place] = function(items[place])
                     after()
         except BaseException:
             failed.set()
             raise
 
     most = n_threads()
-    n_helpers = max(0, min(most, len(pieces)) - 1)
+    n_helpers = max(0, min(most, len(items)) - 1)
     share = most // (n_helpers + 1)  # of threads, for work inside of work
     with ThreadPoolExecutor(max(1, n_helpers)) as threads:
         helpers = [threads.submit(work) for _ in range(n_helpers)]
@@ -139,4 +137,4 @@ def in_threads(
         for helper in helpers:
             helper.result()
     tell()
-    return [results[place] for place in range(len(pieces))]
+    return [results[place] for place in range(len(items))]

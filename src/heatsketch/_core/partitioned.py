@@ -3,7 +3,7 @@
 Vectors and blocks of columns come as numpy arrays, or as lazy arrays in blocks of rows, such as
 those of dask. Nothing here knows which; a lazy array is one that answers ``map_blocks``.
 
-Sums down the rows are taken over pieces of rows that never change, and added in order. So the
+Sums down the rows are taken over chunks of rows that never change, and added in order. So the
 blocks of a matrix begin at multiples of :data:`PIECE` rows, and the sums are the same bits wherever
 the blocks are cut.
 """
@@ -19,23 +19,6 @@ import numpy as np
 
 from heatsketch._core.parallel import in_threads
 from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError
-
-__all__ = [
-    "PIECE",
-    "RowBlocks",
-    "as_block",
-    "check_not_lazy",
-    "computed",
-    "from_each_block",
-    "from_each_piece",
-    "in_memory",
-    "is_lazy",
-    "normal_vector",
-    "of_pieces",
-    "ones_for",
-    "over_rows",
-    "rows_of_blocks",
-]
 
 PIECE = 4096  # rows; part of what the bits are
 CHUNK_BYTES = 2**26  # of the points that a task reads at a time
@@ -114,7 +97,7 @@ def rows_of_blocks(
 
 
 def is_lazy(array: Any) -> bool:
-    """Say whether an array is computed later, block by block.
+    """Return True if an array is computed later, block by block.
 
     Examples
     --------
@@ -127,7 +110,7 @@ def is_lazy(array: Any) -> bool:
 
 
 def check_not_lazy(what: str, block: Any) -> None:
-    """Refuse what is done in memory only.
+    """Raise for what is done in memory only.
 
     Examples
     --------
@@ -185,7 +168,7 @@ def ones_for(K: Any) -> Any:
 
 
 def computed(K: Any, vector: Any) -> Any:
-    """Return a vector of ``K`` as one that nobody computes again."""
+    """Return a vector of ``K`` as one that is not computed again."""
     return K.keep(vector) if isinstance(K, RowBlocks) else vector
 
 

@@ -11,8 +11,6 @@ from typing import Any
 
 from scipy import sparse
 
-__all__ = ["from_plain", "plain"]
-
 
 def plain(state: Mapping[str, Any]) -> dict[str, Any]:
     """Return a state in which CSR arrays are taken apart.

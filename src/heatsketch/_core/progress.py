@@ -1,7 +1,7 @@
 """How far long work has come.
 
-Whoever works says so with :func:`steps`; whoever wants to know listens. Nobody else is asked:
-work in one thread or task is not heard in another.
+Work reports its steps with :func:`steps` to a callback of the same context, if there is one:
+work in one thread or task is not reported in another.
 """
 
 from __future__ import annotations
@@ -13,16 +13,14 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import TextIO
 
-__all__ = ["Listener", "has_callback", "on_terminal", "reporting_to", "steps"]
-
-# Told the name of some work and its number of steps; what it returns is called after each step.
-Listener = Callable[[str, int], Callable[[], None]]
+# Called with the name and the number of steps of some work; its result is called after each.
+Callback = Callable[[str, int], Callable[[], None]]
 
 PATIENCE = 3.0  # seconds of silence
 EVERY = 0.2  # seconds between two lines
 EVERY_LINE = 5.0  # where lines stay
 
-_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+_callback: ContextVar[Callback | None] = ContextVar("callback", default=None)
 
 
 def steps(name: str, n_steps: int) -> Callable[[], None]:
@@ -34,27 +32,27 @@ def steps(name: str, n_steps: int) -> Callable[[], None]:
     >>> done = steps("diffusion", 2)
     >>> done()
     """
-    listener = _listener.get()
-    return listener(name, n_steps) if listener and n_steps else lambda: None
+    callback = _callback.get()
+    return callback(name, n_steps) if callback and n_steps else lambda: None
 
 
 def has_callback() -> bool:
-    """Say whether anybody listens already."""
-    return _listener.get() is not None
+    """Return True if there is a callback already."""
+    return _callback.get() is not None
 
 
 @contextmanager
-def reporting_to(listener: Listener) -> Iterator[None]:
-    """Let a listener hear of all work in this block."""
-    token = _listener.set(listener)
+def reporting_to(callback: Callback) -> Iterator[None]:
+    """Report all work in this block to a callback."""
+    token = _callback.set(callback)
     try:
         yield
     finally:
-        _listener.reset(token)
+        _callback.reset(token)
 
 
-def on_terminal(stream: TextIO | None = None, *, verbose: bool | int | None = None) -> Listener:
-    """Return a listener that writes how far work has come.
+def on_terminal(stream: TextIO | None = None, *, verbose: bool | int | None = None) -> Callback:
+    """Return a callback that writes how far work has come.
 
     Parameters
     ----------
@@ -72,7 +70,7 @@ def on_terminal(stream: TextIO | None = None, *, verbose: bool | int | None = No
     start, patience = perf_counter(), 0.0 if verbose else PATIENCE
     every = EVERY if on_screen else EVERY_LINE
 
-    def listener(name: str, n_steps: int) -> Callable[[], None]:
+    def callback(name: str, n_steps: int) -> Callable[[], None]:
         begun, state = perf_counter(), {"done": 0, "shown": 0.0}
 
         def done() -> None:
@@ -91,7 +89,7 @@ def on_terminal(stream: TextIO | None = None, *, verbose: bool | int | None = No
 
         return done
 
-    return listener
+    return callback
 
 
 def _is_screen(stream: TextIO | None) -> bool:

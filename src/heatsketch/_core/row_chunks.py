@@ -14,24 +14,22 @@ from heatsketch._core import kernels
 from heatsketch._core.parallel import in_threads
 from heatsketch.exceptions import HeatSketchError
 
-__all__ = ["by_chunks", "check_length", "is_compiled", "multiply_vector", "scaled_values"]
-
-# Many more pieces of work than threads: rows differ in length.
-PIECES = 64
+# Many more tasks than threads: rows differ in length.
+TASKS = 64
 DENSE_ENTRIES = 4_000_000  # of a dense matrix, converted at a time
-FEWEST_CHUNKS = 8  # of a piece, or a thread would cost more than it gains
+FEWEST_CHUNKS = 8  # of a task, or a thread would cost more than it gains
 
 
 def by_chunks(work: Callable[[int, int], None], n_rows: int) -> None:
     """Call ``work(start, stop)`` until all chunks of rows are done."""
     n_chunks = -(-n_rows // kernels.CHUNK)
-    n_pieces = min(max(1, n_chunks // FEWEST_CHUNKS), PIECES)
-    cuts = np.linspace(0, n_chunks, n_pieces + 1).astype(np.intp).tolist()
+    n_tasks = min(max(1, n_chunks // FEWEST_CHUNKS), TASKS)
+    cuts = np.linspace(0, n_chunks, n_tasks + 1).astype(np.intp).tolist()
     in_threads(lambda cut: work(*cut), pairwise(cuts))
 
 
 def check_length(name: str, array: Any, wanted: int) -> None:
-    """Refuse an array beyond whose end a compiled loop would read.
+    """Raise for an array beyond whose end a compiled loop would read.
 
     Examples
     --------
@@ -47,7 +45,7 @@ def check_length(name: str, array: Any, wanted: int) -> None:
 
 
 def is_compiled(K: Any) -> bool:
-    """Say whether there are compiled loops for a matrix."""
+    """Return True if there are compiled loops for a matrix."""
     return sparse.issparse(K) and K.format == "csr" and K.dtype in (np.float32, np.float64)
 
 
@@ -64,8 +62,8 @@ def multiply_vector(K: Any, vector: Any) -> Any:
     """
     if isinstance(K, np.ndarray) and K.dtype != vector.dtype:
         # numpy would make a copy of the whole matrix in the wider type.
-        pieces = np.array_split(K, max(1, K.size // DENSE_ENTRIES))
-        return np.concatenate([piece.astype(vector.dtype) @ vector for piece in pieces])
+        strips = np.array_split(K, max(1, K.size // DENSE_ENTRIES))
+        return np.concatenate([strip.astype(vector.dtype) @ vector for strip in strips])
     if not (is_compiled(K) and isinstance(vector, np.ndarray)):
         return K @ vector
     if vector.shape != K.shape[1:]:

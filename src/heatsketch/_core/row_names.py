@@ -15,8 +15,6 @@ import numpy as np
 
 from heatsketch.exceptions import DtypeError, HeatSketchError
 
-__all__ = ["FIRST_OF_TEXT", "row_number", "row_numbers"]
-
 # Numbers from here on belong to text; smaller ones stand for themselves.
 FIRST_OF_TEXT = 2**62
 WHOLE_NUMBER = re.compile(r"0|[1-9]\d{0,18}", re.ASCII)

@@ -27,8 +27,6 @@ from heatsketch.cli._exit_codes import (
     in_options,
 )
 
-__all__ = ["Application", "app"]
-
 
 class Application(TyperGroup):
     """All commands, with one way to end."""
@@ -131,11 +129,11 @@ def _words(error: BaseException, code: ExitCode) -> str:
         )
     if code == ExitCode.MEMORY and not str(error):
         return "memory is used up; use --memory-limit, fewer --components or fewer --neighbors."
-    return in_options(str(error))
+    return in_options(error)
 
 
 def _printed(text: str) -> int:
-    """Print a result; whoever reads may stop at any time, and a disk may be full."""
+    """Print a result; the output pipe may be closed, and a disk may be full."""
     try:
         print(visible(text), flush=True)
         return int(ExitCode.DONE)

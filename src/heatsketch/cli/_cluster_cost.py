@@ -27,18 +27,6 @@ from heatsketch.engines import DaskEngine
 from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.graph._ivf import POINTS_PER_LIST, SAMPLE_PER_LIST, tree_height
 
-__all__ = [
-    "STAGES",
-    "Calibration",
-    "ClusterForecast",
-    "Job",
-    "StageForecast",
-    "StageWatch",
-    "calibrate",
-    "forecast",
-    "halo_law",
-]
-
 STAGES = (
     "reading",
     "lists",
@@ -49,7 +37,7 @@ STAGES = (
     "products",
     "output",
 )
-MOST_SEEN = 0.999  # of the rows of others; whoever sees all may have drawn any number
+MOST_SEEN = 0.999  # of the rows of others; a sample that sees all may be of any number
 TASK = (
     2.5e-3  # seconds that a task takes the scheduler and a worker: benchmarks/cluster.py messages
 )
@@ -61,7 +49,7 @@ SAMPLE = SAMPLE_PER_LIST / POINTS_PER_LIST  # of the points, from which the list
 class Job(NamedTuple):
     """What is to be computed, and by whom.
 
-    ``network`` is what a worker sends in a second, in bytes: 10 gigabits, unless told otherwise.
+    ``network`` is what a worker sends in a second, in bytes: 10 gigabits by default.
     ``memory`` is what it may take, as the engine would ask it; None does not limit its blocks.
     """
 
@@ -340,13 +328,13 @@ def _stage_seconds(job: Job, X: np.ndarray) -> dict[str, float]:
 
 
 class StageWatch:
-    """A listener that notes when stages begin; a stage that is over does not come back."""
+    """A callback that notes when stages begin; a stage that is over does not come back."""
 
     def __init__(self) -> None:
         self.begun = {STAGES[0]: perf_counter()}
 
     def __call__(self, name: str, n_steps: int) -> Callable[[], None]:
-        """Hear of some work."""
+        """Start to count the steps of some work."""
         stage = name if name in STAGES else "products"
         if STAGES.index(stage) >= max(map(STAGES.index, self.begun)):
             self.begun.setdefault(stage, perf_counter())

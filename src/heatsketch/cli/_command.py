@@ -13,8 +13,7 @@ from typer.main import get_command
 
 from heatsketch.cli._console import Reply, showing_progress
 from heatsketch.cli._exit_codes import CommandError, ExitCode
-
-__all__ = ["COMMANDS", "load_command"]
+from heatsketch_program import leaving_at_once
 
 # Name, summary and example. A command is the function of that name in the module of that name.
 COMMANDS = {
@@ -27,19 +26,19 @@ COMMANDS = {
         "heatsketch transform cells.heatsketch new.parquet -o new_embedding.parquet",
     ),
     "distances": (
-        "Say how far rows of a model are from each other, with intervals.",
+        "Print how far rows of a model are from each other, with intervals.",
         "heatsketch distances cells.heatsketch 0 1 0 2 --confidence 0.99",
     ),
     "drift": (
-        "Say how far the geometry moved between two models, and which rows moved more than others.",
+        "Print how far the geometry moved between two models, and which rows moved more.",
         "heatsketch drift monday.heatsketch tuesday.heatsketch --json",
     ),
     "info": (
-        "Say what a model holds: its options, its size, and what wrote it.",
+        "Print what a model holds: its options, its size, and what wrote it.",
         "heatsketch info cells.heatsketch",
     ),
     "plan": (
-        "Say how much memory an embedding takes on this machine, or memory and time on a cluster.",
+        "Print how much memory an embedding takes here, or memory and time on a cluster.",
         "heatsketch plan --n 1e7 --d 16 --k 32",
     ),
     "report": (
@@ -77,7 +76,8 @@ SHARED = {
 
 def load_command(name: str) -> Any:
     """Return a command: its parameters are the options, and its docstring is the help."""
-    function: Callable[..., Reply] = getattr(import_module(f"heatsketch.cli._{name}"), name)
+    with leaving_at_once():
+        function: Callable[..., Reply] = getattr(import_module(f"heatsketch.cli._{name}"), name)
 
     @wraps(function)
     def with_progress(*, as_json: bool, progress: bool | None, debug: bool, **given: Any) -> Reply:
@@ -86,7 +86,7 @@ def load_command(name: str) -> Any:
             with showing_progress(progress):
                 return function(**given)
         except KeyboardInterrupt:
-            # Which typer would make an exit without a word.
+            # Which typer would make an exit without a message.
             message = "interrupted; no output is left half written."
             raise CommandError(message, ExitCode.INTERRUPTED, "KeyboardInterrupt") from None
 

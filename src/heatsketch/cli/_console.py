@@ -20,9 +20,7 @@ from heatsketch._core.progress import reporting_to
 from heatsketch.cli._exit_codes import in_options
 from heatsketch.exceptions import HeatSketchWarning
 
-__all__ = ["Reply", "as_json", "plain_warnings", "say", "showing_progress", "visible"]
-
-# With which a terminal can be told to do things; tabs and ends of lines are none of them.
+# That control a terminal; tabs and ends of lines are none of them.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 EVERY = 1.0  # seconds between two lines of progress, where there is no terminal
 
@@ -68,7 +66,7 @@ def _plain(value: Any) -> Any:
 
 
 def visible(text: str) -> str:
-    r"""Return a text that tells a terminal nothing, whatever a stranger wrote into a file.
+    r"""Return a text without the characters that control a terminal.
 
     Examples
     --------
@@ -80,18 +78,18 @@ def visible(text: str) -> str:
 
 
 def say(line: str) -> None:
-    """Tell a person something that is no result."""
+    """Print a line that is no result."""
     sys.stderr.write(f"{visible(line)}\n")
     sys.stderr.flush()
 
 
 @contextmanager
 def plain_warnings() -> Iterator[list[str]]:
-    """Say warnings as one line each, and keep them."""
+    """Print warnings as one line each, and keep them."""
     kept: list[str] = []
 
     def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-        line = in_options(" ".join(str(message).split()))
+        line = " ".join(in_options(message).split())
         kept.append(line)
         say(f"warning: {line}")
 
@@ -114,7 +112,7 @@ def showing_progress(wanted: bool | None) -> Iterator[None]:
         None for a terminal only.
     """
     if sys.stderr.isatty() and wanted is not False and os.environ.get("TERM") != "dumb":
-        with _bars() as listener, reporting_to(listener):
+        with _bars() as callback, reporting_to(callback):
             yield
     else:
         with reporting_to(_lines if wanted else _silence):
@@ -150,11 +148,11 @@ def _bars() -> Iterator[Any]:
     columns = (TextColumn("{task.description:20}"), BarColumn(), TaskProgressColumn(), TimeLeft())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
 
-        def listener(name: str, n_steps: int) -> Callable[[], None]:
+        def callback(name: str, n_steps: int) -> Callable[[], None]:
             # A stage may end before all its steps are done; the next one takes its place.
             for task in progress.task_ids:
                 progress.update(task, visible=False)
             bar = progress.add_task(name, total=n_steps)
             return lambda: progress.advance(bar)
 
-        yield listener
+        yield callback

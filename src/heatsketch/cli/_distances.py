@@ -19,8 +19,6 @@ from heatsketch.cli._options import Confidence, Overwrite
 from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.io import Block, check_different_files, table_writer
 
-__all__ = ["distances"]
-
 COLUMNS = ["distance", "low", "high"]
 
 
@@ -41,7 +39,7 @@ def distances(
     ] = None,
     overwrite: Overwrite = False,
 ) -> Reply:
-    """Say how far rows of a model are from each other, with intervals.
+    """Print how far rows of a model are from each other, with intervals.
 
     An interval covers the error of the sketch only: not that of the sample, nor that of an
     approximate graph. It holds for pairs that were chosen without looking at the sketch.
@@ -59,14 +57,19 @@ def distances(
     estimate = fitted.diffusion_distances(ends, confidence=confidence)
     found = {"row": [one for one, _ in names], "other": [other for _, other in names]}
     numbers = dict(zip(COLUMNS, estimate, strict=True))
-    told = {"model": model, "confidence": confidence, "power": fitted.power_, "n_pairs": len(names)}
+    result = {
+        "model": model,
+        "confidence": confidence,
+        "power": fitted.power_,
+        "n_pairs": len(names),
+    }
     if output is not None:
         _write(output, found, numbers, overwrite)
-        return Reply({**told, "output": output}, f"Written: {output}\n{len(names)} distances")
+        return Reply({**result, "output": output}, f"Written: {output}\n{len(names)} distances")
     lines = ["\t".join([*found, *COLUMNS])]
     for *ends_of_line, distance, low, high in zip(*found.values(), *numbers.values(), strict=True):
         lines.append("\t".join([*ends_of_line, f"{distance:.6g}", f"{low:.6g}", f"{high:.6g}"]))
-    return Reply({**told, **found, **numbers}, "\n".join(lines))
+    return Reply({**result, **found, **numbers}, "\n".join(lines))
 
 
 def _write(path: Path, names: dict[str, list[str]], numbers: dict[str, Any], over: bool) -> None:

@@ -14,8 +14,6 @@ from heatsketch.cli._exit_codes import CommandError, ExitCode
 from heatsketch.cli._models import load_sketch
 from heatsketch.cli._options import Confidence, IdColumn
 
-__all__ = ["drift"]
-
 MOST_SHOWN = 20
 
 
@@ -29,7 +27,7 @@ def drift(
     ids: IdColumn = None,
     confidence: Confidence = 0.95,
 ) -> Reply:
-    """Say how far the geometry moved between two models, and which rows moved more than others.
+    """Print how far the geometry moved between two models, and which rows moved more.
 
     Both must have the same options and seed. Rows are the same if their ids are; their
     positions, if the tables had no ids. The interval covers the error of the sketch only: not
@@ -45,7 +43,7 @@ def drift(
     known = {} if names is None else _names(names, ids)
     farthest = np.argsort(found.p_values, kind="stable")
     moved = found.ids[farthest][found.moved[farthest]]
-    told = {
+    result = {
         "model": model,
         "other": other,
         "confidence": confidence,
@@ -54,7 +52,7 @@ def drift(
         "n_common": len(found.ids),
         **{name: _named(rows, known) for name, rows in _parts(found, moved).items()},
     }
-    return Reply(told, _text(told, found, confidence))
+    return Reply(result, _text(result, found, confidence))
 
 
 def _parts(found: Any, moved: np.ndarray) -> dict[str, np.ndarray]:
@@ -74,13 +72,13 @@ def _named(rows: np.ndarray, known: dict[int, Any]) -> list[Any]:
     return [known.get(row, row) for row in rows.tolist()]
 
 
-def _text(told: dict[str, Any], found: Any, confidence: float) -> str:
+def _text(result: dict[str, Any], found: Any, confidence: float) -> str:
     lines = [
         f"{100 * found.relative:.3g} % of the heat kernel moved: {found.total:.4g}, between "
         f"{found.low:.4g} and {found.high:.4g} at {confidence:g}",
         f"{len(found.ids)} rows in both, {len(found.came)} came, {len(found.went)} went",
     ]
-    moved = told["moved"]
+    moved = result["moved"]
     shown = ", ".join(map(str, moved[:MOST_SHOWN]))
     more = f" and {len(moved) - MOST_SHOWN} more" if len(moved) > MOST_SHOWN else ""
     lines.append(f"Moved more than the others: {shown}{more}" if moved else "No row stands out.")

@@ -33,8 +33,6 @@ from heatsketch.cli._options import (
 )
 from heatsketch.cli._rows import Rows, Wanted, embedding_output, is_graph, open_rows
 
-__all__ = ["embed"]
-
 
 class _Places(NamedTuple):
     """Where the outputs go, and whether they may replace what is there."""
@@ -81,7 +79,7 @@ def embed(
     """Embed the rows of a table, or the nodes of a graph.
 
     Euclidean distances between rows of the output estimate diffusion distances. Ids and labels
-    are carried along; rows with the same id in two tables get the same random numbers, so that
+    are passed through; rows with the same id in two tables get the same random numbers, so that
     two models can be compared (see drift).
     """
     from heatsketch import HeatSketch
@@ -150,14 +148,14 @@ def _fit(sketch: Any, block: Any, rows: Rows) -> None:
 
 
 def _estimate(rows: Rows, places: _Places, estimated: float | None) -> Reply:
-    told = {**_what(rows, places), "dry_run": True, "bytes": estimated}
+    result = {**_what(rows, places), "dry_run": True, "bytes": estimated}
     lines = [f"Would read: {rows.path}", f"Would write: {_written(places)}"]
     if estimated is None or rows.shape is None:
         why = "a graph does not tell" if rows.shape is None else "a sparse table does not tell"
-        return Reply(told, "\n".join([*lines, f"Memory: {why} before it is read."]))
+        return Reply(result, "\n".join([*lines, f"Memory: {why} before it is read."]))
     lines[0] += f" ({rows.shape[0]} rows, {rows.shape[1]} columns)"
     lines.append(f"Memory: about {readable_bytes(estimated)}")
-    return Reply(told, "\n".join(lines))
+    return Reply(result, "\n".join(lines))
 
 
 def _what(rows: Rows, places: _Places) -> dict[str, Any]:
@@ -176,7 +174,7 @@ def _reply(
     n_rows, n_components = sketch.embedding_.shape
     peak = peak_memory()
     memory = "" if peak is None else f" and {readable_bytes(peak)} of memory"
-    told = {
+    result = {
         **_what(rows, places),
         "rows": n_rows,
         "columns": sketch.n_features_in_,
@@ -184,13 +182,13 @@ def _reply(
         "power": sketch.power_,
         "epsilon": "local" if isinstance(sketch.epsilon_, np.ndarray) else sketch.epsilon_,
         "seed": sketch.seed_,
-        "pieces": sketch.n_connected_components_,
+        "connected_components": sketch.n_connected_components_,
         "seconds": seconds,
         "estimated_bytes": estimated,
         "peak_bytes": peak,
     }
     return Reply(
-        told,
+        result,
         f"Written: {_written(places)}\n{n_rows} rows, {n_components} components, {_times(sketch)}, "
         f"in {readable_seconds(seconds)}{memory}",
     )

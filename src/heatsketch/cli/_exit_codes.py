@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from shlex import quote
+from typing import Any
 
 import typer
-from sklearn.utils._param_validation import InvalidParameterError
 
 from heatsketch.exceptions import FileError, FileFormatError, HeatSketchError, OutputError
-
-__all__ = ["EXIT_CODES", "CommandError", "ExitCode", "as_exit_code", "exit_code", "in_options"]
 
 # typer brings its own click, or takes the one that is installed; either has these classes.
 UsageError, ClickException = typer.BadParameter.__mro__[1:3]
@@ -43,19 +40,19 @@ EXIT_CODES = {
     ExitCode.OUTPUT: "an output cannot be written: it exists, is an input, no rights, no space",
     ExitCode.MEMORY: "would not fit in memory",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
-    ExitCode.BROKEN_PIPE: "whoever read the results stopped reading",
+    ExitCode.BROKEN_PIPE: "output pipe closed",
     ExitCode.TERMINATED: "terminated",
 }
 
 
 class CommandError(Exception):
-    """A refusal of the command line itself.
+    """An error of the command line itself.
 
     Attributes
     ----------
     exit_code : ExitCode
     kind : str
-        The type that a machine is told.
+        The type that is reported in JSON.
     """
 
     def __init__(self, message: str, code: ExitCode, kind: str = "CommandError") -> None:
@@ -72,7 +69,6 @@ CODES: tuple[tuple[type[BaseException], ExitCode], ...] = (
     (FileError, ExitCode.INPUT),
     (FileFormatError, ExitCode.INPUT),
     (HeatSketchError, ExitCode.DATA),
-    (InvalidParameterError, ExitCode.ARGUMENTS),
 )
 
 
@@ -87,7 +83,10 @@ def exit_code(error: BaseException) -> ExitCode:
     """
     if isinstance(error, CommandError):
         return error.exit_code
-    return next((code for kind, code in CODES if isinstance(error, kind)), ExitCode.BUG)
+    # scikit-learn's InvalidParameterError, whose import would take a second, is both.
+    is_both = isinstance(error, ValueError) and isinstance(error, TypeError)
+    other = ExitCode.ARGUMENTS if is_both else ExitCode.BUG
+    return next((code for kind, code in CODES if isinstance(error, kind)), other)
 
 
 @contextmanager
@@ -97,53 +96,40 @@ def as_exit_code(code: ExitCode, *kinds: type[Exception]) -> Iterator[None]:
         yield
     except kinds as error:
         kind = error.kind if isinstance(error, CommandError) else type(error).__name__
-        raise CommandError(str(error), code, kind) from error
+        raise CommandError(in_options(error), code, kind) from error
 
 
-# What our messages say to those who write Python, and what it is called here.
-OPTIONS = {
-    "pass overwrite=True": "use --overwrite",
+# What parameters of Python are called here, and values of theirs.
+OPTIONS = {"n_neighbors": "--neighbors", "n_components": "--components", "random_state": "--seed"}
+VALUES = {
+    "n_neighbors=None": "--neighbors all",
+    "affinity='precomputed'": "the graph",
+    "training_data=True": "the training data",
+    "overwrite=True": "--overwrite",
     "header=True": "--header",
     "header=False": "--no-header",
-    "n_neighbors=None": "--neighbors all",
-    "raise memory_limit": "raise --memory-limit",
-    "training_data=True": "the training data",
-    "random_state": "--seed",
-    "a whole power, sketch_heat, or": "a whole --power, or",
-    "a whole power, a larger one, or sketch_heat": "a whole --power, or a larger one",
-    "n_connected_components_=": "",
-    "affinity='precomputed': the diagonal of X": "the diagonal of the graph",
-    "affinity='precomputed'": "the graph",
-    "larger n_neighbors": "larger --neighbors",
-    "larger number for epsilon": "larger number for --epsilon",
 }
-ARGUMENTS = {
-    "n_neighbors": "--neighbors",
-    "n_components": "--components",
-    **{
-        name: f"--{name}"
-        for name in ("color", "columns", "epsilon", "ids", "key", "labels", "metric", "power")
-    },
-    "output": "--output",
-}
-ARGUMENT = re.compile(rf"(?<![\w.-])({'|'.join(ARGUMENTS)})=(?=\S)")
-NAMES = re.compile(r"(--labels|--columns) \[('[^'\\]*'(?:, '[^'\\]*')*)\]")  # plain ones
 
 
-def in_options(message: str) -> str:
-    """Say in options what a message says in arguments of Python.
+def in_options(error: BaseException) -> str:
+    """Return the message of an error or a warning, with options for the parameters it names.
 
     Examples
     --------
     >>> from heatsketch.cli._exit_codes import in_options
-    >>> in_options("a.npy exists already; pass overwrite=True to replace it.")
-    'a.npy exists already; use --overwrite to replace it.'
+    >>> from heatsketch.exceptions import HeatSketchError
+    >>> in_options(HeatSketchError("n_neighbors=99 is too large; use 15.", n_neighbors=99))
+    '--neighbors 99 is too large; use 15.'
     """
-    for argument, option in OPTIONS.items():
-        message = message.replace(argument, option)
-    message = ARGUMENT.sub(lambda found: f"{ARGUMENTS[found[1]]} ", message)
-    return NAMES.sub(lambda found: f"{found[1]} {_with_commas(found[2])}", message)
+    message = str(error)
+    for name, value in getattr(error, "parameters", {}).items():
+        texts = dict.fromkeys((f"{name}={value!r}", f"{name}={value}"), _option(name, value))
+        known = {text: option for text, option in VALUES.items() if text.startswith(f"{name}=")}
+        for text, option in (texts | known).items():
+            message = message.replace(text, option)
+    return message
 
 
-def _with_commas(names: str) -> str:
-    return quote(",".join(name.strip("'") for name in names.split(", ")))
+def _option(name: str, value: Any) -> str:
+    shown = quote(",".join(value)) if isinstance(value, list) else repr(value)
+    return f"{OPTIONS.get(name, f'--{name}')} {shown}"

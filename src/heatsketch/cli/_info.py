@@ -10,8 +10,6 @@ import typer
 from heatsketch.cli._console import Reply
 from heatsketch.cli._options import readable_bytes
 
-__all__ = ["info"]
-
 # In the words of the other commands.
 SHOWN = {
     "class": "model",
@@ -26,15 +24,15 @@ SHOWN = {
 
 
 def info(model: Annotated[Path, typer.Argument(help="What embed saved.")]) -> Reply:
-    """Say what a model holds: its options, its size, and what wrote it."""
+    """Print what a model holds: its options, its size, and what wrote it."""
     from heatsketch import model_info
 
-    told = model_info(model)
-    lines = [(name, told[key]) for key, name in SHOWN.items() if told[key] is not None]
-    lines.append(("size", readable_bytes(told["bytes"])))
-    shown = {**told["parameters"], **{f"with {n}": v for n, v in told["versions"].items()}}
-    lines += [(name, value) for name, value in shown.items() if name not in told]
-    return Reply({"path": model, **told}, "\n".join(_line(*line) for line in lines))
+    result = model_info(model)
+    lines = [(name, result[key]) for key, name in SHOWN.items() if result[key] is not None]
+    lines.append(("size", readable_bytes(result["bytes"])))
+    shown = {**result["parameters"], **{f"with {n}": v for n, v in result["versions"].items()}}
+    lines += [(name, value) for name, value in shown.items() if name not in result]
+    return Reply({"path": model, **result}, "\n".join(_line(*line) for line in lines))
 
 
 def _line(name: str, value: Any) -> str:

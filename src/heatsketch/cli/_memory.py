@@ -11,8 +11,6 @@ from heatsketch.cli._options import readable_bytes
 from heatsketch.cli._rows import Rows
 from heatsketch.exceptions import MemoryBudgetError
 
-__all__ = ["engine_within_limit", "program_bytes"]
-
 # What is loaded after the forecast, besides the libraries of a fit: the writer of an output.
 LATER = 32 * 2**20
 USUAL = 240 * 2**20  # of the program, where the system does not tell

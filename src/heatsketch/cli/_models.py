@@ -10,8 +10,6 @@ import numpy as np
 from heatsketch._core.row_names import FIRST_OF_TEXT, row_number
 from heatsketch.cli._exit_codes import CommandError, ExitCode
 
-__all__ = ["load_embedding", "load_sketch", "positions", "row_ids"]
-
 
 def load_embedding(path: Path) -> Any:
     """Load a model that embeds new rows."""

@@ -14,28 +14,6 @@ import typer
 from heatsketch.diffusion._normalization import SCALINGS
 from heatsketch.graph._metrics import ALIASES, METRICS
 
-__all__ = [
-    "Bandwidth",
-    "ColumnNames",
-    "Components",
-    "Confidence",
-    "Header",
-    "IdColumn",
-    "Key",
-    "LabelNames",
-    "MemoryLimit",
-    "Metric",
-    "Neighbors",
-    "Normalization",
-    "Output",
-    "Overwrite",
-    "Power",
-    "one_of",
-    "readable_bytes",
-    "readable_seconds",
-    "whole_number",
-]
-
 UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
 
@@ -74,7 +52,7 @@ def number_of_bytes(text: str) -> int:
         raise typer.BadParameter(f"{text!r} is no size; use one like 2GiB or 500MB.")
     number, unit, binary = found.groups()
     size = int(float(number) * (1024 if binary else 1000) ** UNITS[unit.upper()])
-    if size < 2**20:  # nobody means that
+    if size < 2**20:  # surely a missing unit
         raise typer.BadParameter(f"{text!r} is {size} bytes; give a unit, like 2GiB or 500MB.")
     return size
 
@@ -149,7 +127,7 @@ ColumnNames = Annotated[
 LabelNames = Annotated[
     Any,
     typer.Option(
-        "--labels", parser=_names, metavar="A,B,...", help="Columns to carry along to the output."
+        "--labels", parser=_names, metavar="A,B,...", help="Columns to pass through to the output."
     ),
 ]
 IdColumn = Annotated[

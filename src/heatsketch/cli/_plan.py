@@ -20,8 +20,6 @@ from heatsketch.cli._options import (
     whole_number,
 )
 
-__all__ = ["plan"]
-
 PRODUCTS = 60  # of a forecast for all diffusion times; real data take 20 to 120
 
 
@@ -45,7 +43,7 @@ def plan(
     ] = 0,
     threads: Annotated[int, typer.Option(min=1, help="Cores of each of these machines.")] = 8,
 ) -> Reply:
-    """Say how much memory an embedding takes on this machine, or memory and time on a cluster.
+    """Print how much memory an embedding takes here, or memory and time on a cluster.
 
     For this machine from formulas, at once. For a cluster from short runs on made-up points, which
     take a minute on processes of this machine. --power matters for the time of a cluster only.
@@ -81,7 +79,7 @@ def _on_this_machine(
     }
     points = shape[0] * shape[1] * (4 if dtype == "float32" else 8)
     whole, there = program + points + estimate_memory(*shape, **options), physical_memory()
-    told = {
+    result = {
         "rows": shape[0],
         "columns": shape[1],
         "components": components,
@@ -96,7 +94,7 @@ def _on_this_machine(
         "fits" if whole <= there else "does not fit: use fewer rows, --components, --neighbors"
     )
     return Reply(
-        told,
+        result,
         f"Memory: about {readable_bytes(whole)}, of which the points are {readable_bytes(points)} "
         f"and the program is {readable_bytes(program)}\n"
         f"This machine: {readable_bytes(there)}, {os.cpu_count()} cores; it {verdict}",
@@ -104,7 +102,7 @@ def _on_this_machine(
 
 
 def _on_cluster(**job: Any) -> Reply:
-    """Say what an embedding takes on a cluster, stage by stage."""
+    """Return what an embedding takes on a cluster, stage by stage."""
     from heatsketch.cli._cluster_cost import Job, calibrate, forecast
 
     asked = Job(**job)
@@ -112,7 +110,7 @@ def _on_cluster(**job: Any) -> Reply:
         calibration = calibrate(asked)
     found = forecast(asked, calibration)
     slow, full = found.bottleneck, found.fullest
-    told = {
+    result = {
         **asked._asdict(),
         "seconds": found.seconds,
         "tasks": found.tasks,
@@ -129,7 +127,7 @@ def _on_cluster(**job: Any) -> Reply:
         for stage in found.stages
     ]
     return Reply(
-        told,
+        result,
         "\n".join(lines) + f"\nTime: about {readable_seconds(found.seconds)}, most of it: "
         f"{slow.stage}\nMemory: {readable_bytes(full.bytes_per_worker)} in one worker, for: "
         f"{full.stage}\nMoved at each product: {readable_bytes(found.bytes_per_step)}",

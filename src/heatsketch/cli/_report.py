@@ -10,13 +10,11 @@ import typer
 
 from heatsketch._core.atomic_file import check_output_file
 from heatsketch.cli._console import Reply
-from heatsketch.cli._exit_codes import CommandError, ExitCode
+from heatsketch.cli._exit_codes import CommandError, ExitCode, in_options
 from heatsketch.cli._models import load_sketch, row_ids
 from heatsketch.cli._options import Confidence, Header, IdColumn, Key, Overwrite, whole_number
 from heatsketch.exceptions import FileFormatError
 from heatsketch.io import Block, Table, check_different_files, open_table
-
-__all__ = ["report"]
 
 PAGES = (".html", ".htm")
 
@@ -80,10 +78,10 @@ def report(
         overwrite=overwrite,
     )
     size = output.stat().st_size
-    told = {"model": model, "output": output, "rows": len(fitted.embedding_), "bytes": size}
+    result = {"model": model, "output": output, "rows": len(fitted.embedding_), "bytes": size}
     return Reply(
-        {**told, "colors": list(colors)},
-        f"Written: {output}\n{told['rows']} rows, {size / 1e6:.1f} MB; open it in a browser",
+        {**result, "colors": list(colors)},
+        f"Written: {output}\n{result['rows']} rows, {size / 1e6:.1f} MB; open it in a browser",
     )
 
 
@@ -92,15 +90,15 @@ def _opened(path: Path, color: list[str], wanted: dict[str, Any]) -> Table:
     try:
         return open_table(path, columns=(), labels=list(dict.fromkeys(color)), **wanted)
     except FileFormatError as error:
-        cause = error.cause.replace("labels=", "color=")
-        raise FileFormatError(error.path, cause, error.remedy) from error
+        message = in_options(error).replace("--labels", "--color")
+        raise CommandError(message, ExitCode.INPUT, type(error).__name__) from error
 
 
 def _found(fitted: Any, model: Path, path: Any, block: Block) -> tuple[Any, dict[str, Any]]:
     """Return names and colours in the order of the rows of the model."""
     wanted = row_ids(fitted)
     if block.ids is None and not np.array_equal(wanted, np.arange(len(wanted))):
-        # By position they would have the colours of others, without a word.
+        # By position they would have the colours of others, without an error.
         message = f"{model} knows its rows by ids; name their column of {path} with --ids."
         raise CommandError(message, ExitCode.ARGUMENTS)
     if block.ids is None:

@@ -12,8 +12,6 @@ from heatsketch._core.progress import steps
 from heatsketch.cli._console import Reply
 from heatsketch.cli._exit_codes import CommandError, ExitCode
 
-__all__ = ["reproduce"]
-
 
 def reproduce(
     names: Annotated[

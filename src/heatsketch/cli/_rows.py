@@ -24,16 +24,6 @@ from heatsketch.io import (
     table_writer,
 )
 
-__all__ = [
-    "Rows",
-    "Wanted",
-    "check_block",
-    "embedding_output",
-    "is_graph",
-    "open_rows",
-    "open_wanted",
-]
-
 NUMBERS_ONLY = ".npy"  # which keeps neither ids nor labels
 BLOCK_ENTRIES = 2**22  # numbers that are written at a time
 
@@ -83,7 +73,7 @@ class Rows(NamedTuple):
 def is_graph(path: Path, wanted: Wanted, said: bool | None, metric: str) -> bool:
     """Decide between a graph and a table: as was said, or by the extension.
 
-    A table that looks like a graph is refused until it is said which of the two it is: rows of
+    A table that looks like a graph is rejected until it is said which of the two it is: rows of
     node numbers make points as well, in silence.
     """
     if said is not None:
@@ -141,7 +131,7 @@ def _read(table: Table) -> Block:
 
 
 def check_block(table: Table, block: Block, first_row: int = 0) -> None:
-    """Refuse what is not finite by its place in the file."""
+    """Raise for what is not finite by its place in the file."""
     names = table.names if _are_named(table.names) else None
     check_finite(block.X, names, str(table.path), ids=block.ids, first_row=first_row)
 
@@ -178,7 +168,7 @@ def _graph_block(path: Path, wanted: Wanted, has_names: bool) -> Block:
 def embedding_output(
     path: Path, rows: Rows, *, n_components: int, dtype: Any, overwrite: bool
 ) -> Iterator[Callable[[np.ndarray, Block], None]]:
-    """Open an output before the work starts, so that a refusal comes at once.
+    """Open an output before the work starts, so that an error comes at once.
 
     Names that rows have, without anybody asking for them, are left out of a format that keeps
     numbers only.

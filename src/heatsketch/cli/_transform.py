@@ -9,7 +9,7 @@ import typer
 
 from heatsketch._core.progress import reporting_to, steps
 from heatsketch.cli._console import Reply
-from heatsketch.cli._exit_codes import CommandError, ExitCode, exit_code
+from heatsketch.cli._exit_codes import CommandError, ExitCode, exit_code, in_options
 from heatsketch.cli._models import load_embedding
 from heatsketch.cli._options import (
     ColumnNames,
@@ -30,8 +30,6 @@ from heatsketch.cli._rows import (
 )
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.io import check_different_files
-
-__all__ = ["transform"]
 
 BLOCK_BYTES = 2**25  # of the rows that are embedded at a time
 
@@ -67,9 +65,9 @@ def transform(
         output, rows, n_components=n_components, dtype=dtype, overwrite=overwrite
     ) as write:
         n_rows = _write_blocks(fitted, input, wanted, write)
-    told = {"model": model, "input": input, "output": output}
+    result = {"model": model, "input": input, "output": output}
     return Reply(
-        {**told, "rows": n_rows, "components": n_components},
+        {**result, "rows": n_rows, "components": n_components},
         f"Written: {output}\n{n_rows} rows in {n_components} columns",
     )
 
@@ -102,7 +100,7 @@ def _write_blocks(fitted: Any, path: Path, wanted: Wanted, write: Any) -> int:
                 Y = fitted.transform(block.X)
         except HeatSketchError as error:
             raise CommandError(
-                f"{path}, rows {start} to {stop - 1}, counted from {start}: {error}",
+                f"{path}, rows {start} to {stop - 1}, counted from {start}: {in_options(error)}",
                 exit_code(error),
                 type(error).__name__,
             ) from error

@@ -17,8 +17,6 @@ import numpy as np
 
 from heatsketch.exceptions import HeatSketchError
 
-__all__ = ["adapted_matrix"]
-
 # Share of the squares of a sketch in its last quarter of directions below which few random columns
 # are enough for what is left. None at all would be too few: two points next to each other may
 # differ in nothing but that.

@@ -9,7 +9,7 @@ Other tools write the same kernel otherwise. Our ``epsilon`` is
 
 * ``1 / gamma`` of scikit-learn's ``rbf_kernel``,
 * ``4 * epsilon`` of pyDiffMap,
-* ``2 * sigma**2`` of destiny and of whoever writes a Gaussian density.
+* ``2 * sigma**2`` of destiny and of those who write a Gaussian density.
 
 Where the density varies much, each point may have a scale of its own: see :func:`local_scales`.
 """
@@ -35,17 +35,6 @@ from heatsketch.graph._pairwise import DistanceTiles
 LOCAL_NEIGHBOR = 7  # whose distance is the local scale of a point
 SELF_LOOP = 0.1  # of a node of a graph, over its strongest link; docs/parameters.md
 TILE_ENTRIES = 2_000_000  # of all distances, looked at by each thread at a time
-
-__all__ = [
-    "gaussian_affinity",
-    "gaussian_affinity_rows",
-    "isolated_fraction",
-    "local_scales",
-    "locally_scaled",
-    "nearest_squares",
-    "strongest_columns",
-    "with_self_loops",
-]
 
 
 def gaussian_affinity(d2: Any, *, epsilon: float) -> Any:
@@ -78,10 +67,8 @@ def gaussian_affinity(d2: Any, *, epsilon: float) -> Any:
     if sparse.issparse(d2):
         K = copy(d2)  # which shares the indices
         K.data = np.empty_like(d2.data)
-        pieces = [slice(i, i + TILE_ENTRIES) for i in range(0, len(K.data), TILE_ENTRIES)]
-        in_threads(
-            lambda some: np.exp(_exponents(d2.data[some], epsilon), out=K.data[some]), pieces
-        )
+        parts = [slice(i, i + TILE_ENTRIES) for i in range(0, len(K.data), TILE_ENTRIES)]
+        in_threads(lambda some: np.exp(_exponents(d2.data[some], epsilon), out=K.data[some]), parts)
         return K
     exponents = _exponents(d2, epsilon)
     # In place: all pairs are large.
@@ -243,7 +230,7 @@ def _neighbor_squares(d2: Any) -> np.ndarray:
     rows = d2.tile if isinstance(d2, DistanceTiles) else d2.__getitem__
     step = max(1, TILE_ENTRIES // d2.shape[1])
     starts = range(0, d2.shape[0], step)
-    # A piece at a time, since numpy would make copies of all.
+    # A chunk at a time, since numpy would make copies of all.
     return np.concatenate(in_threads(lambda i: _places(rows(slice(i, i + step))), starts))
 
 

@@ -18,8 +18,6 @@ from heatsketch.diffusion._operator import HeatOperator, Scaled
 from heatsketch.graph._neighbors import Neighbors, squared_distances
 from heatsketch.graph._pairwise import DistanceTiles
 
-__all__ = ["AllPairs", "remembering_points"]
-
 
 @dataclass(frozen=True, eq=False)
 class AllPairs:

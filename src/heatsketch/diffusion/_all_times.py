@@ -49,18 +49,6 @@ from heatsketch.diffusion._chebyshev import (
     ratio,
 )
 
-__all__ = [
-    "HORIZON",
-    "Components",
-    "Resolvent",
-    "add_offsets",
-    "all_times_weights",
-    "resolvent",
-    "sketch_all_times",
-    "spectrum",
-    "without_stationary",
-]
-
 # Flat from 1000 on for real data, and from 10,000 on for long curves: docs/method.md.
 HORIZON = 10_000
 # Relative error of distances; a sketch of 64 components has one of 9 %.

@@ -30,8 +30,6 @@ from heatsketch._core.partitioned import is_lazy
 from heatsketch.exceptions import DegenerateKernelError, MissingValueError
 from heatsketch.graph._metrics import check_nonzero_rows, squared_distances_to
 
-__all__ = ["EpsilonEstimate", "estimate_epsilon", "sampled_squares"]
-
 EPSILON_ROWS = 1000  # points whose distances are looked at
 EPSILON_POINTS = 200_000  # at most, to which they are
 EPSILON_ENTRIES = 5_000_000  # distances in all
@@ -177,7 +175,7 @@ def sampled_squares(X: Any, *, metric: Any, keys: np.ndarray) -> Any:
 
     def fill(start: int) -> None:
         rows = slice(start, start + step)
-        with np.errstate(over="ignore", invalid="ignore"):  # infinity is refused with its remedy
+        with np.errstate(over="ignore", invalid="ignore"):  # infinity is rejected with its remedy
             d2[rows] = squares(drawn[rows])
 
     in_threads(fill, range(0, drawn.shape[0], step))
@@ -285,7 +283,7 @@ def _hill(whole: np.ndarray) -> tuple[int, int]:
     return first, first + int(max(rises + 1, default=0))
 
 
-# --- refusals -----------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------
 
 
 def _checked(X: Any, metric: Any) -> Any:

@@ -20,19 +20,6 @@ from scipy.linalg import eigh_tridiagonal
 
 from heatsketch._core.partitioned import computed, from_each_block, from_each_piece, normal_vector
 
-__all__ = [
-    "Interval",
-    "Recurrence",
-    "Series",
-    "chebyshev_sums",
-    "cut_of",
-    "frobenius_norm",
-    "lower_end",
-    "machine_epsilon",
-    "ratio",
-    "tolerance_of",
-]
-
 # After so many products, and whenever half as many have been added, a sum is looked at.
 FIRST_LOOK = 32
 LANCZOS_STEPS = 20
@@ -172,7 +159,7 @@ def cut_of(dtype: Any) -> float:
     """Relative error from what is cut off, or rounding where that is more.
 
     Pairs of points may be thousands of times closer than the block is large, above all within
-    the pieces of a graph that falls apart; this leaves their distances 5 digits.
+    the components of a graph that is not connected; this leaves their distances 5 digits.
     """
     return max(3e-11, 8 * machine_epsilon(dtype))
 
@@ -187,7 +174,7 @@ def frobenius_norm(block: Any) -> float:
     largest = max(from_each_block(_largest, block))
     if not largest > 0:
         return 0.0
-    # By pieces, so that there is never a second block.
+    # By chunks, so that there is never a second block.
     return largest * math.sqrt(sum(from_each_piece(partial(_sum_of_squares, unit=largest), block)))
 
 

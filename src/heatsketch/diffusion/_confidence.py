@@ -5,7 +5,7 @@ squared diffusion distance; ``k`` columns are ``k`` independent ones. So
 
 .. math:: k \, \frac{|y_i - y_j|^2}{d_p(i, j)^2} \sim \chi^2_k
 
-exactly, if the random numbers are Gaussians. If they are signs the law depends on the pair: where
+exactly, if the random numbers are Gaussians. For Rademacher ones it depends on the pair: where
 two points keep their heat for themselves the numbers are 0 or :math:`\pm 2` times the same, and no
 interval of the chi-squared kind covers. But the mean of their squares is known, the mean of
 their fourth powers is at most three, and by Chernoff's bound
@@ -52,15 +52,6 @@ from scipy.special import lambertw, rel_entr
 from scipy.stats import chi2, t
 
 from heatsketch.exceptions import HeatSketchError
-
-__all__ = [
-    "DistanceEstimate",
-    "components_needed",
-    "distance_estimate",
-    "order_confidence",
-    "scale_interval",
-    "simultaneous_confidence",
-]
 
 MOST_COMPONENTS = 1e12  # beyond all sketches, and where the chi-squared law is still accurate
 
@@ -116,7 +107,7 @@ def scale_interval(
     Returns
     -------
     low, high : float
-        ``high`` is infinite where so few signs bound nothing from above.
+        ``high`` is infinite where so few Rademacher entries bound nothing from above.
 
     Examples
     --------
@@ -277,7 +268,7 @@ def order_confidence(nearer: Any, farther: Any) -> np.ndarray:
     .. math:: \sqrt{k - 1} \, \frac{r}{\sqrt{1 - r^2}} \sim t_{k - 1}, \qquad
               r = \frac{(w - u) \cdot (w + u)}{|w - u| |w + u|}
 
-    exactly. For signs it is an approximation.
+    exactly. For Rademacher ones it is an approximation.
 
     Parameters
     ----------
@@ -303,7 +294,7 @@ def order_confidence(nearer: Any, farther: Any) -> np.ndarray:
     sizes = np.sum(minus**2, axis=-1) * np.sum(plus**2, axis=-1)
     degrees = minus.shape[-1] - 1
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Equal rows are told apart by nothing; parallel ones without any doubt.
+        # Equal rows cannot be distinguished; parallel ones can, without any doubt.
         r = np.where(sizes > 0, product / np.sqrt(sizes), 0.0).clip(-1, 1)
         return t.cdf(math.sqrt(degrees) * r / np.sqrt(1 - r**2), degrees)
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
+from heatsketch._core.checks import check_integer
 from heatsketch._core.partitioned import is_lazy
 from heatsketch.diffusion._confidence import (
     DistanceEstimate,
@@ -21,14 +22,6 @@ from heatsketch.diffusion._confidence import (
     simultaneous_confidence,
 )
 from heatsketch.exceptions import HeatSketchError, MissingValueError
-
-__all__ = [
-    "DiffusionNeighbors",
-    "bilipschitz_constant",
-    "diffusion_distances",
-    "diffusion_neighbors",
-    "exact_diffusion_distances",
-]
 
 
 class DiffusionNeighbors(NamedTuple):
@@ -85,7 +78,7 @@ def diffusion_distances(
     simultaneous : bool, default=False
         Whether it is the probability that all ``m`` of them do.
     random_matrix : {"gaussian", "rademacher"}, default="gaussian"
-        What the sketch was made with. Intervals for signs are wider, since they have to hold for
+        What the sketch was made with. Rademacher intervals are wider, since they have to hold for
         pairs whose law is far from a Gaussian's.
 
     Returns
@@ -183,7 +176,7 @@ def diffusion_neighbors(
     _check_range("rows", rows, len(Y))
     if not 1 <= n_neighbors <= len(Y) - 2:
         raise HeatSketchError(
-            f"n_neighbors={n_neighbors} of {len(Y)} points cannot be told from the next one; "
+            f"n_neighbors={n_neighbors} of {len(Y)} points have no next one to compare with; "
             f"use 1 to {len(Y) - 2}."
         )
     # In units of a power of two, which rounds nothing: squares of tiny entries would be lost.
@@ -276,10 +269,7 @@ def exact_diffusion_distances(
         raise HeatSketchError(
             f"weighting={weighting!r} is unknown; use 'symmetric' or 'random_walk'."
         )
-    if not (0 <= power < np.inf and power == int(power)):
-        raise HeatSketchError(
-            f"power={power} is negative or not whole; use an integer of at least 0."
-        )
+    power = check_integer("power", power, least=0)
     if pairs is None:
         rows = _rows(A, np.arange(A.shape[0]), power, stationary)
         return squareform(pdist(rows / _weights(A, slice(None), weighting)))

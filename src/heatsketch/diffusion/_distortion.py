@@ -26,7 +26,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from heatsketch._core import kernels
-from heatsketch._core.checks import check_finite, plain_floats, whole_number
+from heatsketch._core.checks import check_finite, check_integer, plain_floats
 from heatsketch._core.progress import steps
 from heatsketch.diffusion._pair_search import (
     Pairs,
@@ -37,8 +37,6 @@ from heatsketch.diffusion._pair_search import (
     joined,
 )
 from heatsketch.exceptions import DtypeError, HeatSketchError
-
-__all__ = ["Distortion", "DistortionMap", "certified_distortion", "least_distortion_map"]
 
 MOST_SCANNED = 50_000  # points all of whose pairs are looked at in the end
 SCANNED_EACH_ROUND = 8000  # and in each round
@@ -168,8 +166,8 @@ def least_distortion_map(Z: Any, n_components: int, *, seed: int = 0) -> Distort
     >>> found.log_distortion < 0.6 * plain.log_distortion
     True
     """
-    n_components = whole_number(n_components, "n_components")
-    Z = _checked(Z, n_components)
+    Z = _floats(Z, "Z")
+    n_components = check_integer("n_components", n_components, most=Z.shape[1])
     ground, finder = _surveyed(Z), _PairFinder(Z, seed)
     n_axes = ground.axes.shape[1]
     if n_components >= n_axes:
@@ -226,7 +224,7 @@ class _PairFinder:
 
     def __init__(self, Z: np.ndarray, seed: int = 0) -> None:
         self.pairs, self.n_points = PairTiles(Z), len(Z)
-        self.seed = whole_number(seed, "seed", least=0)
+        self.seed = check_integer("seed", seed, least=0)
         self.n_each = len(Z) if _has_few_pairs(Z) else max(1, FOUND_PAIRS // (2 * len(Z)))
 
     @cached_property
@@ -450,17 +448,7 @@ def _smooth_distortion(
     return value / 2, (X.T @ pulls).ravel().astype(np.float64)
 
 
-# --- refusals -------------------------------------------------------------------------------
-
-
-def _checked(Z: Any, n_components: int) -> np.ndarray:
-    Z = _floats(Z, "Z")
-    if not 1 <= n_components <= Z.shape[1]:
-        raise HeatSketchError(
-            f"n_components={n_components} is not between 1 and the n_features={Z.shape[1]} of Z; "
-            "use fewer, or a wider Z."
-        )
-    return Z
+# --- errors ---------------------------------------------------------------------------------
 
 
 def _floats(Z: Any, name: str) -> np.ndarray:

@@ -9,7 +9,7 @@ or aligned before one embedding is subtracted from the other. The variance is
 
 .. math:: \operatorname{Var} |Y - Z|_F^2 = \frac{2}{k} \operatorname{tr} M^4
 
-for Gaussians and less for signs (the paper prints :math:`\frac{2}{k} \operatorname{tr} M^2`).
+for Gaussians, less for Rademacher (the paper prints :math:`\frac{2}{k} \operatorname{tr} M^2`).
 It is read off the two sketches: with :math:`\Delta = Y - Z` two columns ``c`` and ``d`` have
 :math:`E (\Delta^T \Delta)_{cd}^2 = \operatorname{tr} M^4 / k^2`.
 
@@ -28,8 +28,6 @@ from scipy.stats import false_discovery_control, norm, t
 from heatsketch.diffusion._confidence import DistanceEstimate, distance_estimate, scale_interval
 from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError
 
-__all__ = ["Drift", "check_comparable", "drift"]
-
 DECILE = float(norm.ppf(0.9))
 NEAREST = 7  # which neighbour of a row says how sparse rows are around it
 # The second ratio need be a little less rare than the first: of what the first alone found, nearly
@@ -47,7 +45,7 @@ class Drift(NamedTuple):
     total : float
         Estimate of :math:`|A^p - B^p|_F^2`.
     standard_error : float
-        Its estimated standard deviation over random blocks; too large for signs.
+        Its estimated standard deviation over random blocks; too large for Rademacher ones.
     low, high : float
         Between which the true total lies. Like those of ``rows``, this interval covers the error
         of the sketch only: not that of the samples, nor that of approximate graphs.
@@ -119,7 +117,7 @@ def drift(
     found from their deciles. ``moved`` holds the rows beyond in both, at a false discovery rate
     (Benjamini and Hochberg, 1995) of ``1 - confidence``. It is relative: where all rows moved
     alike none is in it, however large ``total`` is. A row that jumps takes its neighbours along,
-    and less than a tenth of the rows may move for these to be told from the others: a small
+    and less than a tenth of the rows may move for these to stand out: a small
     power, which keeps heat near its row, tells them best.
 
     Parameters
@@ -214,13 +212,13 @@ OPTIONS = {
 
 
 def check_comparable(model: Any, other: Any) -> None:
-    """Refuse models whose difference would be one of their options, too."""
+    """Raise for models whose difference would be one of their options, too."""
     for name, attribute in OPTIONS.items():
         one, two = getattr(model, attribute), getattr(other, attribute)
         if one != two:
             raise HeatSketchError(
-                f"{name}={one!r} here, but {two!r} in the other sketch; fit both with "
-                "the same, and with an int as random_state."
+                f"{name}={one!r} here, but {two!r} in the other sketch; fit both with the same, "
+                "and with an integer as seed."
             )
 
 

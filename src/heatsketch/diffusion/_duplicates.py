@@ -1,7 +1,7 @@
 r"""Points with many copies: copies of a point share one row of the graph.
 
 Where points repeat, as those of integers do, the nearest neighbours of a point are its copies,
-and the graph falls apart into as many pieces as there are distinct points, each with the square of
+and the graph has as many connected components as there are distinct points, each with the square of
 its copies in entries. There the graph is one of distinct points, ``n_neighbors`` counts these, and
 two copies have all that their points have. With the affinity :math:`K_u` of distinct points, and
 :math:`P_{iu} = 1` where point :math:`i` is a copy of the distinct point :math:`u`,
@@ -28,8 +28,6 @@ from heatsketch._core.pickling import from_plain, plain
 from heatsketch._core.row_chunks import by_chunks, check_length, multiply_vector, scaled_values
 from heatsketch.diffusion._operator import HeatOperator
 from heatsketch.graph._neighbors import Neighbors, label_components
-
-__all__ = ["SharedRows", "copies_of_points", "find_with_shared_rows"]
 
 # Of the neighbours of a point, which part may be copies of it on average; beyond, they share rows.
 MOST_COPIES = 1 / 4

@@ -28,8 +28,6 @@ import numpy as np
 from heatsketch._core.partitioned import as_block, from_each_block, of_pieces
 from heatsketch._core.progress import steps
 
-__all__ = ["FEWEST_COLUMNS", "HeatTrace", "diffuse_until", "heat_trace", "trace_of_block"]
-
 GRAM_COLUMNS = 64  # whose products are looked at
 FEWEST_COLUMNS = 16  # that tell the number of directions
 

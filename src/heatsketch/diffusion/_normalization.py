@@ -28,16 +28,6 @@ from heatsketch._core.partitioned import computed, from_each_block, ones_for
 from heatsketch._core.row_chunks import multiply_vector
 from heatsketch.exceptions import HeatSketchError, ScalingError, ScalingFailure
 
-__all__ = [
-    "SCALINGS",
-    "RowWeights",
-    "Scaling",
-    "bistochastic_scaling",
-    "degree_scaling",
-    "row_sums",
-    "symmetric_scaling",
-]
-
 
 class RowWeights(NamedTuple):
     """What the normalization says of some rows: their weights and their stationary part."""
@@ -252,7 +242,7 @@ def _checked_sums(K: Any, sums: Any) -> Any:
 
 
 def _check_matrix(K: Any) -> None:
-    """Refuse what is no matrix of real numbers; any that answers ``K @ vector`` will do."""
+    """Raise for what is no matrix of real numbers; any that answers ``K @ vector`` will do."""
     if isinstance(K, np.ndarray) or sparse.issparse(K):
         check_dtype(K.dtype, "K")
     check_places(K, "K")
@@ -286,6 +276,6 @@ def _check_sums(sums: Any, d: Any, n_iter: int) -> float:
 
 
 def _extremes(sums: np.ndarray, d: np.ndarray) -> tuple[float, float, float]:
-    with np.errstate(invalid="ignore"):  # an empty row is told of by its name
+    with np.errstate(invalid="ignore"):  # an empty row is reported by its name
         residual = np.max(np.abs(sums / d - 1))
     return float(np.min(sums)), float(np.max(sums)), float(residual)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -22,31 +22,6 @@ from heatsketch._core import kernels
 from heatsketch._core.partitioned import RowBlocks
 from heatsketch._core.pickling import from_plain, plain
 from heatsketch._core.row_chunks import by_chunks, check_length, is_compiled, scaled_values
-
-__all__ = [
-    "HeatOperator",
-    "Scaled",
-    "SupportsMatmul",
-    "chunk_sums",
-    "heat_operator",
-    "heat_rows",
-    "stationary_ratio",
-]
-
-
-class SupportsMatmul(Protocol):
-    """What an affinity must be able to do."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns."""
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The precision of the products."""
-
-    def __matmul__(self, block: Any, /) -> Any:
-        """Multiply a vector, or a block of column vectors."""
 
 
 @dataclass(frozen=True)

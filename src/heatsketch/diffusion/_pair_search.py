@@ -24,8 +24,6 @@ from heatsketch._core.parallel import in_threads
 from heatsketch.graph._ivf import NeighborLists, grow_tree
 from heatsketch.graph._metrics import squared_distances_to
 
-__all__ = ["PairSearch", "PairTiles", "Pairs", "Stretches", "hardest", "joined", "scan_pairs"]
-
 TILE_ENTRIES = 1_000_000  # pairs looked at at a time, by each thread
 KEPT = 4000  # points all of whose distances are kept: 64 MB
 LISTED_PAIRS = 100_000  # pairs of a list measured at a time, by each thread
@@ -226,7 +224,7 @@ def joined(parts: list[Stretches], *, exact: bool = False) -> Stretches:
         for name in ("first", "second", "squares")
     )
     first, second = np.minimum(first, second), np.maximum(first, second)
-    # One number for each pair, with room for a billion points.
+    # One number for each pair, enough for a billion points.
     _, places = np.unique(first.astype(np.int64) << 32 | second, return_index=True)
     return Stretches(
         Pairs(first, second, squares)[places],

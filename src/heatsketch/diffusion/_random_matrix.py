@@ -7,7 +7,7 @@ row ids share ``G``.
 
 The stream, version 1, never changes. The four 64-bit words at tile ``t`` of a row are
 Philox4x64-10 under the key ``(seed mod 2**64, seed div 2**64)`` at the counter
-``(t, row, kind, 1)``, with kind 1 for Gaussians and 2 for signs: the words that
+``(t, row, kind, 1)``, with kind 1 for Gaussians, 2 for Rademacher: the words that
 ``numpy.random.Philox`` promises. Kinds 3 and 4 are Gaussians as well. They draw points and pairs
 from which ``A`` is chosen, which must not depend on ``G``.
 
@@ -30,21 +30,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heatsketch._core import kernels
-from heatsketch._core.checks import whole_number
+from heatsketch._core.checks import check_integer
 from heatsketch._core.parallel import in_threads
 from heatsketch.exceptions import DtypeError, HeatSketchError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
-
-__all__ = [
-    "STREAM_VERSION",
-    "Kind",
-    "gaussian_matrix",
-    "gaussians_apart",
-    "rademacher_matrix",
-    "random_words",
-]
 
 ROWS_AT_A_TIME = 16_384  # in a thread
 MOST_COLUMNS = 2**62  # which the compiled loops count
@@ -55,7 +46,7 @@ class Kind(IntEnum):
     """What the words of a stream are for."""
 
     GAUSSIAN = 1  # the random matrix
-    RADEMACHER = 2  # the random matrix, of signs
+    RADEMACHER = 2  # the random matrix, of Rademacher entries
     SAMPLE = 3  # points whose distances tell a bandwidth
     TRIAL = 4  # sketches that tell how many lists of neighbours to search
 
@@ -176,8 +167,8 @@ def random_words(row: int, tile: int, *, kind: Kind, seed: int) -> NDArray[np.ui
 def _block(kind, rows, n_columns, *, first_column, seed, dtype):
     is_sign = kind == Kind.RADEMACHER
     fill = kernels.rademacher_entries if is_sign else kernels.gaussian_entries
-    rows, n_columns = _row_ids(rows), whole_number(n_columns, "n_columns", least=0)
-    first_column = whole_number(first_column, "first_column", least=0)
+    rows, n_columns = _row_ids(rows), check_integer("n_columns", n_columns, least=0)
+    first_column = check_integer("first_column", first_column, least=0)
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise DtypeError(
             f"dtype={dtype!r} must be float32 or float64; convert the block afterwards."

@@ -52,15 +52,6 @@ from heatsketch.diffusion._chebyshev import (
 )
 from heatsketch.exceptions import SpectrumError
 
-__all__ = [
-    "diffuse",
-    "diffuse_path",
-    "power_coefficients",
-    "sketch",
-    "sketch_heat",
-    "sketch_path",
-]
-
 # Plain steps before a sum: a random block is mostly what one step of heat wipes out.
 FIRST_STEPS = 4
 # A power that is not whole has a sum whose coefficients decay slowly; this is where it ends.
@@ -374,7 +365,7 @@ def _steps(A: Any, block: Any, count: int) -> Any:
 
 
 def _pays(power: int, dtype: Any) -> bool:
-    """Say whether a sum needs at most half of the products."""
+    """Return True if a sum needs at most half of the products."""
     if power <= 2 * FIRST_STEPS:
         return False
     degree = Series(power_coefficients(power)).degree(cut_of(dtype))
@@ -414,19 +405,23 @@ def _fractional_power(A: Any, block: Any, power: float, *, named: float) -> Any:
         lowest = (1 - math.cosh(math.acosh(growth) / degree)) / 2
         raise SpectrumError(
             f"power={named} of a negative eigenvalue is not a real number, and A has one below "
-            f"{lowest:.2g}; use a whole power, sketch_heat, or a kernel of all pairs "
-            "(n_neighbors=None), which has no negative ones."
+            f"{lowest:.2g}; use an integer power, a kernel of all pairs (n_neighbors=None), which "
+            "has no negative ones, or in Python sketch_heat.",
+            power=named,
+            n_neighbors=None,
         )
     if not sums:
         raise SpectrumError(
             f"power={named} cannot be had accurately from {LONGEST_SUM} products, since small "
-            "eigenvalues have no smooth power; use a whole power, a larger one, or sketch_heat."
+            "eigenvalues have no smooth power; use an integer power, a larger one, or in Python "
+            "sketch_heat.",
+            power=named,
         )
     return sums[0]
 
 
 def _is_gone(block: Any) -> bool:
-    """Say whether so little is left that numbers have no digits for it."""
+    """Return True if so little is left that numbers have no digits for it."""
     return not frobenius_norm(block) > np.finfo(block.dtype).tiny
 
 

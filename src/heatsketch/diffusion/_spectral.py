@@ -21,16 +21,6 @@ from heatsketch._core.progress import steps
 from heatsketch.diffusion._chebyshev import Interval, lower_end
 from heatsketch.exceptions import HeatSketchError, SpectrumError
 
-__all__ = [
-    "DiffusionCoordinates",
-    "Eigenpairs",
-    "RitzPairs",
-    "diffusion_coordinates",
-    "eigenvalue_powers",
-    "leading_eigenpairs",
-    "ritz_pairs",
-]
-
 # Below this size the whole spectrum costs less than the set-up of an iterative solver.
 DENSE_ROWS = 500
 
@@ -174,8 +164,10 @@ def eigenvalue_powers(values: np.ndarray, power: float) -> np.ndarray:
     smallest = float(np.min(values))
     if smallest < 0 and power != int(power):
         raise SpectrumError(
-            f"power={power} of the eigenvalue {smallest:.3g} is not a real number; use a whole "
-            "power, fewer components, or n_neighbors=None, whose kernel has no negative ones."
+            f"power={power} of the eigenvalue {smallest:.3g} is not a real number; use an integer "
+            "power, fewer components, or n_neighbors=None, whose kernel has no negative ones.",
+            power=power,
+            n_neighbors=None,
         )
     if power < 0 and np.min(np.abs(values)) < np.sqrt(np.finfo(values.dtype).eps):
         raise SpectrumError(

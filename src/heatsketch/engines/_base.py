@@ -11,11 +11,9 @@ import numpy as np
 
 from heatsketch._core.partitioned import is_lazy
 
-__all__ = ["Engine"]
-
 
 class Engine(ABC):
-    r"""Whoever finds the distances :math:`d^2_{ij}` between neighbours and holds them.
+    r"""An object that finds the distances :math:`d^2_{ij}` between neighbours and holds them.
 
     What :meth:`neighbors` returns must go through :func:`gaussian_affinity` and then answer
     ``K @ block``; all else is the same for every engine.
@@ -44,7 +42,7 @@ class Engine(ABC):
         """Find who is near whom among the rows of ``X``.
 
         ``n_columns`` tells how wide the blocks will be that are multiplied, for those who have to
-        find room for them.
+        store them.
 
         Returns what remembers it, as ``heatsketch.graph._neighbors.Neighbors`` does: its
         ``order`` of the rows, and ``distances_to(X_new)``; and the squared distances in that order.

@@ -9,18 +9,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from heatsketch._core.checks import check_integer
 from heatsketch.engines._base import Engine
 from heatsketch.exceptions import HeatSketchError, NotStorableError
-
-__all__ = ["DaskEngine"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class DaskEngine(Engine):
     r"""Distances :math:`d^2_{ij}` and all that follows on a cluster, for data that fits no machine.
 
-    The embedding is that of :class:`LocalEngine`, bit for bit where they have the same graph; here
-    copies of a point do not share rows, so that many copies are best dropped first. But
+    The embedding is that of :class:`LocalEngine`, bit-identical where they have the same graph.
+    Here copies of a point do not share rows, so that many copies are best dropped first. And
     ``embedding_`` is a dask array that reads from ``storage``, and no more than a few rows ever
     come to this machine. Up to ten million points one machine is enough, and simpler.
 
@@ -41,8 +40,8 @@ class DaskEngine(Engine):
     graph_tolerance : float, default=0.05
         As for :class:`LocalEngine`.
     allow_unencrypted : bool, default=False
-        Whether the scheduler may be reached over a network without TLS. Whoever reaches it can run
-        anything on its workers.
+        Whether the scheduler may be reached over a network without TLS. Anyone who reaches it can
+        run anything on its workers.
 
     Examples
     --------
@@ -73,12 +72,9 @@ class DaskEngine(Engine):
                 f"storage={self.storage!r} is no path; give a folder of a file system that all "
                 "workers have mounted."
             )
-        for name in ("rows_per_block", "checkpoint_every"):
-            value = getattr(self, name)
-            if (name, value) != ("rows_per_block", "auto") and not (
-                isinstance(value, int) and value >= 1
-            ):
-                raise HeatSketchError(f"{name}={value!r} must be an integer of at least 1.")
+        check_integer("checkpoint_every", self.checkpoint_every)
+        if self.rows_per_block != "auto":
+            check_integer("rows_per_block", self.rows_per_block)
 
     def __repr__(self) -> str:
         """Show what was chosen, as scikit-learn does."""

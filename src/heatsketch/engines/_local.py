@@ -23,8 +23,6 @@ from heatsketch.exceptions import HeatSketchError, MemoryBudgetError
 from heatsketch.graph._neighbors import LIST_METRICS, Neighbors, find_neighbors
 from heatsketch.graph._pairwise import DistanceTiles
 
-__all__ = ["LocalEngine"]
-
 # Coordinates of pairs that are compared in a second or two, and what it takes to keep the nearest,
 # in coordinates.
 EXACT_COMPARISONS = 5e10
@@ -38,7 +36,7 @@ class LocalEngine(Engine):
     r"""Distances :math:`d^2_{ij}` of this machine, in memory.
 
     Neighbours are exact where comparing all pairs takes no more than a second or two.
-    Beyond that each point looks for them in lists of near points
+    Beyond that each point looks for them in inverted lists
     (:mod:`heatsketch.graph._ivf`), and misses some. In how many lists is measured: as many
     as it takes for diffusion distances to move by no more than ``graph_tolerance``. Where points
     have many copies, the graph is one of distinct points (:mod:`heatsketch.diffusion._duplicates`).
@@ -53,7 +51,7 @@ class LocalEngine(Engine):
         columns has an error of 0.09 anyway. 0 is exact, however long it takes.
     memory_limit : int or None, default=None
         Bytes that a fit may take besides ``X``; None allows all memory of this machine. A fit
-        that would take more is refused before it starts.
+        that would take more is rejected before it starts.
 
     Examples
     --------
@@ -89,8 +87,9 @@ class LocalEngine(Engine):
         if n_neighbors is not None:
             self._check_budget(
                 neighbors_bytes(X.shape[0], X.shape[1], n_columns, n_neighbors, X.dtype),
-                f"n_neighbors={n_neighbors} and n_components={n_columns}",
-                "use fewer of either, or raise memory_limit",
+                "use fewer of either, or raise the memory limit",
+                n_neighbors=n_neighbors,
+                n_components=n_columns,
             )
             find, are_distances = partial(self._nearest, metric), metric == "precomputed"
             return find_with_shared_rows(find, X, n_neighbors, are_distances=are_distances)
@@ -105,22 +104,24 @@ class LocalEngine(Engine):
         return find_neighbors(X, metric=metric, n_neighbors=n_neighbors, n_probes=n_probes)
 
     def _is_large(self, X: Any, n_columns: int) -> bool:
-        """Say whether all pairs of points do not fit in memory; refuse what cannot be done."""
+        """Return True if all pairs of points do not fit in memory; reject what cannot be done."""
         size = *X.shape, n_columns, X.dtype
         needed = all_pairs_bytes(*size)
         if needed <= self._memory():
             return False
-        what, remedy = "n_neighbors=None", "use n_neighbors=15 or so"
+        remedy = "use 15 neighbours or so"
         if X.shape[0] > MOST_POINTS_IN_PAIRS:  # or hours, if recomputed at every product
-            self._check_budget(needed, what, remedy)
-        self._check_budget(tiles_bytes(*size), what, remedy)
+            self._check_budget(needed, remedy, n_neighbors=None)
+        self._check_budget(tiles_bytes(*size), remedy, n_neighbors=None)
         return True
 
-    def _check_budget(self, needed: float, what: str, remedy: str) -> None:
+    def _check_budget(self, needed: float, remedy: str, **parameters: Any) -> None:
         if needed > self._memory():
+            what = " and ".join(f"{name}={value}" for name, value in parameters.items())
             raise MemoryBudgetError(
                 f"{what} would take about {needed / 2**30:.1f} GiB of the "
-                f"{self._memory() / 2**30:.1f} GiB allowed; {remedy}."
+                f"{self._memory() / 2**30:.1f} GiB allowed; {remedy}.",
+                **parameters,
             )
 
     def _memory(self) -> float:

@@ -17,8 +17,6 @@ from heatsketch.diffusion._sketch import sketch
 from heatsketch.graph._ivf import POINTS_PER_LIST, ListTree, NeighborLists
 from heatsketch.graph._metrics import squared_distances_to
 
-__all__ = ["N_PARTS", "PART", "centers_of_parts", "choose_probes", "probes_for_parts"]
-
 FEWEST, MOST = 8, 64
 N_PARTS, PART = 2, 10_000  # parts of the data that are tried, and their size
 N_COMPONENTS, POWER, N_PAIRS = 32, 8, 10_000

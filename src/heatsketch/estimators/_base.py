@@ -1,4 +1,4 @@
-"""The way from points to rows of the heat operator, with scikit-learn's manners.
+"""The way from points to rows of the heat operator, as a scikit-learn estimator.
 
 Points become distances, distances an affinity, the affinity a heat operator ``A``; then something
 is made that ``A`` is applied to once more, ``embedding = A @ before_last``. A new point has a row
@@ -29,6 +29,12 @@ from sklearn.base import (
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from heatsketch._core.checks import (
+    check_distances,
+    check_square,
+    check_symmetric,
+    check_zero_diagonal,
+)
 from heatsketch._core.parallel import with_n_jobs
 from heatsketch._core.partitioned import in_memory, is_lazy
 from heatsketch._core.row_names import row_numbers
@@ -53,14 +59,10 @@ from heatsketch.estimators._validation import (
     MACHINE_CONSTRAINTS,
     Count,
     check_affinities,
-    check_distances,
     check_idle_parameters,
     check_numbers,
     check_row_ids,
     check_scale,
-    check_square,
-    check_symmetric,
-    check_zero_diagonal,
     stored_like,
 )
 from heatsketch.estimators._warnings import (
@@ -71,15 +73,13 @@ from heatsketch.estimators._warnings import (
 )
 from heatsketch.exceptions import HeatSketchError, TrainingDataError
 from heatsketch.graph._graph_affinity import graph_affinity, is_graph
-from heatsketch.graph._metrics import ALIASES
-from heatsketch.graph._neighbors import METRICS, label_components
+from heatsketch.graph._metrics import ALIASES, METRICS
+from heatsketch.graph._neighbors import label_components
 from heatsketch.graph._transformer_neighbors import neighbors_by_transformer
 from heatsketch.persistence._save_load import SaveMixin
 
-__all__ = ["N_NEIGHBORS", "HeatEmbedding", "checks_parameters"]
-
 TRANSFORM_ENTRIES = 16_000_000  # affinities of new points held at a time
-N_NEIGHBORS = 15  # unless told otherwise
+N_NEIGHBORS = 15  # by default
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -187,7 +187,9 @@ class HeatEmbedding(
         warn_about_isolated_points(K, sums, self._named_epsilon)
         self.n_connected_components_, labels = label_components(K)
         if self.n_connected_components_ > 1:
-            warn_about_components(self.n_connected_components_, edges=self._edges(X))
+            warn_about_components(
+                self.n_connected_components_, edges=self._edges(X), n_neighbors=self.n_neighbors
+            )
             self.component_labels_ = labels
 
     def _operator(self, engine: Engine, K: Any, sums: Any, ids: Any) -> HeatOperator:
@@ -303,7 +305,8 @@ class HeatEmbedding(
         if self.heat_operator_ is None:
             raise TrainingDataError(
                 f"{task} needs the training data, without which this model was saved; load one "
-                "that was saved with training_data=True, or fit again."
+                "that was saved with training_data=True, or fit again.",
+                training_data=True,
             )
         return self.heat_operator_
 
@@ -390,7 +393,7 @@ class HeatEmbedding(
             check_symmetric(X, name="metric='precomputed'")
 
     def _check_transformer(self) -> None:
-        """Refuse parameters that say how to search where a transformer does."""
+        """Raise for parameters that say how to search where a transformer does."""
         if self.metric == "precomputed":
             raise HeatSketchError(
                 f"neighbors={self.neighbors!r} is not for metric='precomputed', where X holds "
@@ -439,7 +442,10 @@ class HeatEmbedding(
 
     @property
     def _named_epsilon(self) -> Any:
-        return "'local'" if self.epsilon == "local" and self.epsilon_ is not None else self.epsilon_
+        """The bandwidth as messages show it."""
+        if self.epsilon_ is None:
+            return None
+        return "local" if self.epsilon == "local" else float(self.epsilon_)
 
     @property
     def _normalization(self) -> str:

@@ -14,8 +14,6 @@ from typing import Any
 
 from heatsketch._core.progress import has_callback, on_terminal, reporting_to
 
-__all__ = ["CallbackSupportMixin", "fit_progress"]
-
 try:
     from sklearn.callback import CallbackSupportMixin
 except ImportError:  # an older scikit-learn
@@ -26,9 +24,9 @@ TICKS = 100  # that a stage tells of, at most
 
 @contextmanager
 def fit_progress(estimator: Any) -> Iterator[None]:
-    """Tell how far the fit in this block is.
+    """Report how far the fit in this block is.
 
-    scikit-learn's callbacks, or else whoever listens already, or else the terminal, if
+    scikit-learn's callbacks, or else a callback that is set already, or else the terminal, if
     ``estimator.verbose`` does not say otherwise.
     """
     if not getattr(estimator, "_skl_callbacks", None):

@@ -12,15 +12,13 @@ from heatsketch.estimators.diffusion_map import DiffusionMap
 from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.estimators.near_isometry import NearIsometry
 from heatsketch.persistence._container import read_header
-from heatsketch.persistence._save_load import refused_by, restored, typed
-
-__all__ = ["load", "model_info"]
+from heatsketch.persistence._save_load import invalid_in, restored, typed
 
 MODELS: dict[str, type] = {kind.__name__: kind for kind in (HeatSketch, DiffusionMap, NearIsometry)}
 
 
 def load(path: Any) -> HeatSketch | DiffusionMap | NearIsometry:
-    r"""Load a fitted model, which gives the same :math:`Y = A^p G / \sqrt{k}` bit for bit.
+    r"""Load a fitted model, which gives a bit-identical :math:`Y = A^p G / \sqrt{k}`.
 
     Nothing in the file is executed, and whatever is wrong with it is an error: every bit is under
     a digest, and no array is used before it is known to be one that a fit could have made. A
@@ -63,7 +61,7 @@ def load(path: Any) -> HeatSketch | DiffusionMap | NearIsometry:
 
 
 def model_info(path: Any) -> dict[str, Any]:
-    r"""Tell what a model file holds, from its header alone.
+    r"""Return what a model file holds, from its header alone.
 
     That is read in no time, however many points :math:`x_1, \ldots, x_n` there are. The header is
     checked, the arrays are not.
@@ -100,7 +98,7 @@ def model_info(path: Any) -> dict[str, Any]:
     ('HeatSketch', 100, 3, 8, 4)
     """
     about = read_header(path)
-    with refused_by(path):
+    with invalid_in(path):
         parts = ("parameters", "values", "versions")
         parameters, values, versions = (typed(about, part, dict) for part in parts)
     arrays = about["arrays"]

@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from heatsketch._core.checks import check_integer
 from heatsketch._core.memory import all_pairs_bytes, neighbors_bytes, physical_memory, tiles_bytes
 from heatsketch.estimators._base import N_NEIGHBORS
-from heatsketch.estimators._validation import check_whole
-
-__all__ = ["estimate_memory"]
 
 
 def estimate_memory(
@@ -53,12 +51,12 @@ def estimate_memory(
     >>> 0.5 < estimate_memory(1_000_000, 8, n_components=32) / 2**30 < 1
     True
     """
-    n_points = check_whole("n_points", n_points, least=2)
-    n_features = check_whole("n_features", n_features)
-    n_components = check_whole("n_components", n_components)
+    n_points = check_integer("n_points", n_points, least=2)
+    n_features = check_integer("n_features", n_features)
+    n_components = check_integer("n_components", n_components)
     size = n_points, n_features, n_components
     if n_neighbors is not None:
-        n_neighbors = min(check_whole("n_neighbors", n_neighbors, least=2), n_points)
+        n_neighbors = min(check_integer("n_neighbors", n_neighbors, least=2), n_points)
         return neighbors_bytes(*size, n_neighbors, dtype)
     needed = all_pairs_bytes(*size, dtype)
     there = physical_memory() if memory_limit is None else memory_limit

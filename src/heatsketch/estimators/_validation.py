@@ -7,10 +7,9 @@ their messages name the row and the column.
 
 from __future__ import annotations
 
-import math
 import reprlib
 import secrets
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -22,14 +21,10 @@ from sklearn.utils.validation import validate_data
 from heatsketch._core.checks import (
     MISSING,
     as_array,
-    check_distances,
     check_dtype,
     check_finite,
     check_nonnegative,
     check_not_filled,
-    check_square,
-    check_symmetric,
-    check_zero_diagonal,
     float_dtype,
     native_numbers,
     stored,
@@ -42,24 +37,6 @@ from heatsketch.exceptions import (
     MissingValueError,
     ScaleError,
 )
-
-__all__ = [
-    "MACHINE_CONSTRAINTS",
-    "Count",
-    "check_affinities",
-    "check_distances",
-    "check_idle_parameters",
-    "check_numbers",
-    "check_row_ids",
-    "check_scale",
-    "check_square",
-    "check_symmetric",
-    "check_whole",
-    "check_zero_diagonal",
-    "is_missing",
-    "seed_of",
-    "stored_like",
-]
 
 # Columns of pandas and polars by their lower-case names, Int8 and Boolean among them.
 _EXACT_IN_FLOAT32 = {
@@ -76,7 +53,7 @@ class Count(Interval):
         super().__init__(Integral, 1, None, closed="left")
 
     def is_satisfied_by(self, val: Any) -> bool:
-        """Say whether it is a number of things."""
+        """Return True if it is a number of things."""
         return not isinstance(val, bool) and super().is_satisfied_by(val)
 
 
@@ -87,24 +64,8 @@ MACHINE_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-def check_whole(name: str, value: Any, *, least: int = 1, most: float = math.inf) -> int:
-    """Return an integer as an ``int``, whatever kind of number it came as.
-
-    Examples
-    --------
-    >>> from heatsketch.estimators._validation import check_whole
-    >>> check_whole("n_points", 1e4)
-    10000
-    """
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if is_number and least <= value <= most and value < math.inf and value == int(value):
-        return int(value)
-    wanted = f"from {least} to {most}" if most < math.inf else f"of at least {least}"
-    raise HeatSketchError(f"{name}={reprlib.repr(value)} must be an integer {wanted}.")
-
-
 def is_missing(value: Any) -> bool:
-    """Say whether a value stands for none: None, NaN, or pandas' NA and NaT."""
+    """Return True if a value stands for none: None, NaN, or pandas' NA and NaT."""
     return type(value).__name__ in MISSING or value != value
 
 
@@ -136,7 +97,7 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
         check_not_filled(X, "X")
     X = native_numbers(X)
     columns = [name for name in getattr(X, "columns", ()) if isinstance(name, str)]
-    # A long double beyond float64 becomes infinity, which is refused below by its place.
+    # A long double beyond float64 becomes infinity, which is rejected below by its place.
     with np.errstate(over="ignore"):
         X = validate_data(
             estimator,
@@ -146,7 +107,7 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
             accept_sparse="csr",
             ensure_all_finite=False,
             # In rows, so that sums over a row round the same way whatever the layout was; and in
-            # fit a copy of our own, which nobody changes behind our back.
+            # fit a copy of our own, which the caller cannot change.
             order="C",
             copy=reset,
         )
@@ -214,7 +175,7 @@ def _largest(block: np.ndarray) -> float:
 
 
 def check_scale(X: Any, *, dtype: Any, reset: bool) -> None:
-    """Refuse numbers whose squares, summed over a row, leave the range of ``dtype``.
+    """Raise for numbers whose squares, summed over a row, leave the range of ``dtype``.
 
     New points may be as small as they like: it is the training points that set the scale.
     """
@@ -235,7 +196,7 @@ def check_scale(X: Any, *, dtype: Any, reset: bool) -> None:
 
 
 def check_idle_parameters(estimator: Any) -> None:
-    """Refuse parameters that say how to make affinities where these are given."""
+    """Raise for parameters that say how to make affinities where these are given."""
     idle_values = {"epsilon": "local", "n_neighbors": 15, "metric": "euclidean", "neighbors": None}
     for name, idle in idle_values.items():
         value = getattr(estimator, name)
@@ -247,21 +208,23 @@ def check_idle_parameters(estimator: Any) -> None:
 
 
 def check_affinities(X: Any) -> None:
-    """Refuse negative affinities, points without any, and sums that leave the range of floats."""
+    """Raise for negative affinities, points without any, and sums beyond the range of floats."""
     check_nonnegative(X, "affinity='precomputed'", "affinities are at least 0")
     with np.errstate(over="ignore"):
         sums = X @ np.ones(X.shape[1])
     if not sums.all():
         raise AffinityError(
             f"affinity='precomputed': row {int(np.argmin(sums))} of X is all zeros, a point that "
-            "is like no point, not even itself; put a positive number on its diagonal or drop it."
+            "is like no point, not even itself; put a positive number on its diagonal or drop it.",
+            affinity="precomputed",
         )
     far_out = (sums < 1 / _LARGEST_SUM) | (sums > _LARGEST_SUM)
     if far_out.any():
         row = int(np.argmax(far_out))
         raise ScaleError(
-            f"affinity='precomputed': row {row} of X sums to {sums[row]:.3g}, which leaves no room "
-            "for products; divide X by its largest entry first."
+            f"affinity='precomputed': row {row} of X sums to {sums[row]:.3g}, so that products "
+            "leave the range of floats; divide X by its largest entry first.",
+            affinity="precomputed",
         )
 
 

@@ -20,16 +20,6 @@ from heatsketch.exceptions import (
     ZeroDiagonalWarning,
 )
 
-__all__ = [
-    "warn_about_components",
-    "warn_about_decay",
-    "warn_about_far_points",
-    "warn_about_isolated_points",
-    "warn_about_rounding",
-    "warn_about_zero_diagonal",
-]
-
-
 DECAY_ROWS = 100_000  # at most, in which decay is looked for
 ROUNDING = 100  # units of it, below which differences of rows have hardly a digit
 # How to connect a graph, by where its edges come from. More neighbours do not help where the
@@ -39,7 +29,7 @@ CONNECT = {
     "given": "Add edges between them, or embed each on its own",
     "stored": f"Store more neighbours of each point in X {_IF_FAR}",
     "all pairs": "Use a larger number for epsilon to connect them",
-    "nearest": f"Use a larger n_neighbors {_IF_FAR}",
+    "nearest": f"Use more neighbours than n_neighbors={{n_neighbors}} {_IF_FAR}",
 }
 _INSIDE = {"heatsketch", "joblib", "sklearn"}
 # What has been said of the fits of a search, by whom, and to which line.
@@ -51,7 +41,7 @@ def warn_about_isolated_points(K: Any, sums: Any, epsilon: float | None) -> None
     isolated = isolated_fraction(K, sums, linked_only=epsilon is None)
     if isolated <= 0.05:
         return
-    cause, remedy = f"epsilon={epsilon}", "use a larger epsilon"
+    cause, remedy = f"epsilon={epsilon!r}", "use a larger epsilon"
     if epsilon is None:
         cause, remedy = "affinity='precomputed'", "drop them, or give X more than its diagonal"
     message = (
@@ -59,35 +49,37 @@ def warn_about_isolated_points(K: Any, sums: Any, epsilon: float | None) -> None
         f"neighbour, and their embedding is noise; {remedy}."
     )
     if isolated > 0.5:
-        raise DegenerateKernelError(message)
-    _warn(DegenerateKernelWarning, message)
+        raise DegenerateKernelError(message, **_given(epsilon))
+    _warn(DegenerateKernelWarning, message, **_given(epsilon))
 
 
 def warn_about_zero_diagonal(K: Any) -> None:
-    """Say that a given affinity has no self-loops."""
+    """Warn that a given affinity has no self-loops."""
     n_zeros = K.shape[0] - np.count_nonzero(K.diagonal())
     if n_zeros:
         _warn(
             ZeroDiagonalWarning,
             f"affinity='precomputed': the diagonal of X has {n_zeros} zeros, so that a walk cannot "
             "stay where it is and may oscillate for ever; use self_loops=True.",
+            affinity="precomputed",
         )
 
 
-def warn_about_components(n_components: int, *, edges: str) -> None:
+def warn_about_components(n_components: int, *, edges: str, n_neighbors: Any) -> None:
     """Warn that the graph is not connected; ``edges`` is one of :data:`CONNECT`."""
     graph = "graph" if edges == "given" else "neighbour graph"
     _warn(
         DisconnectedGraphWarning,
-        f"The {graph} has n_connected_components_={n_components} connected components: distances "
-        f"between components mean no more than 'far'. {CONNECT[edges]}.",
+        f"The {graph} has {n_components} connected components: distances between components mean "
+        f"no more than 'far'. {CONNECT[edges].format(n_neighbors=n_neighbors)}.",
+        n_neighbors=n_neighbors,
     )
 
 
 def warn_about_decay(
     A: Any, before: np.ndarray, last: np.ndarray, *, power: float, epsilon: float | None
 ) -> None:
-    """Say that diffusion, or its last step, left next to nothing.
+    """Warn that diffusion, or its last step, left next to nothing.
 
     The stationary direction, which rounding puts back, would hide that all else is gone.
     """
@@ -101,9 +93,10 @@ def warn_about_decay(
             f"power={power} makes the embedding too small for {after.dtype} (its largest entry is "
             f"{largest:.3g}); use a smaller power, float64 input, or a smaller epsilon. If all "
             "points of X are equal, there is nothing to embed.",
+            power=power,
         )
     elif largest * np.sqrt(after.shape[1]) < 1e-3 * largest_before:
-        cause = f"epsilon={epsilon} is so large that one"
+        cause = f"epsilon={epsilon!r} is so large that one"
         remedy = "use a smaller epsilon, unless all points of X are equal, with nothing to embed"
         if epsilon is None:
             cause, remedy = "affinity='precomputed': one", "make X fall off faster"
@@ -111,11 +104,12 @@ def warn_about_decay(
             DegenerateKernelWarning,
             f"{cause} step of diffusion leaves {largest / largest_before:.1e} of all differences "
             f"between points; {remedy}.",
+            **_given(epsilon),
         )
 
 
 def warn_about_rounding(embedding: Any, *, power: float) -> None:
-    """Say that rows with their stationary part differ by little more than rounding."""
+    """Warn that rows with their stationary part differ by little more than rounding."""
     some = slice(None, None, -(-len(embedding) // DECAY_ROWS))
     rows = np.asarray(embedding[some], dtype=np.float64)
     length, spread = np.linalg.norm(rows), np.linalg.norm(rows - rows.mean(axis=0))
@@ -126,13 +120,14 @@ def warn_about_rounding(embedding: Any, *, power: float) -> None:
             f"length, which is rounding in {embedding.dtype}, and so are their distances and "
             "intervals; use stationary='drop', where nothing hides what heat has left, or a "
             "smaller power.",
+            power=power,
         )
 
 
 def warn_about_far_points(
     nearest_squares: np.ndarray, *, bandwidth: float, epsilon: Any, first_row: int
 ) -> None:
-    """Say that new points are far from all training points; rows count from ``first_row``."""
+    """Warn that new points are far from all training points; rows count from ``first_row``."""
     # Beyond this the affinity to every training point would be zero.
     limit = -math.log(float(np.finfo(nearest_squares.dtype).tiny)) * bandwidth
     far = nearest_squares > np.float64(limit)  # which float32 may not hold
@@ -142,12 +137,18 @@ def warn_about_far_points(
             f"{far.sum()} of {len(far)} rows of X, the first of them row "
             f"{first_row + int(np.argmax(far))}, "
             f"are so far from all training points (more than {np.sqrt(limit):.3g} at "
-            f"epsilon={epsilon}) that only their nearest one counts; check their scale, or "
+            f"epsilon={epsilon!r}) that only their nearest one counts; check their scale, or "
             "fit with them.",
+            epsilon=epsilon,
         )
 
 
-def _warn(category: type[HeatSketchWarning], message: str) -> None:
+def _given(epsilon: Any) -> dict[str, Any]:
+    """Return the parameter that affinities come from."""
+    return {"affinity": "precomputed"} if epsilon is None else {"epsilon": epsilon}
+
+
+def _warn(category: type[HeatSketchWarning], message: str, **parameters: Any) -> None:
     # Point at the line that called the estimator, not at scikit-learn's wrappers around it.
     frame, stacklevel, in_search = sys._getframe(), 1, False
     cause = sys._getframe(1).f_code.co_name
@@ -159,7 +160,7 @@ def _warn(category: type[HeatSketchWarning], message: str) -> None:
         if key in _said:
             return
         _said.add(key)
-    warnings.warn(message, category, stacklevel=stacklevel)
+    warnings.warn(category(message, **parameters), stacklevel=stacklevel)
 
 
 def _module(frame: Any) -> str:
@@ -167,7 +168,7 @@ def _module(frame: Any) -> str:
 
 
 def _would_be_shown_once(category: type[Warning], message: str) -> bool:
-    """Say whether Python shows a warning of one line once.
+    """Return True if Python shows a warning of one line once.
 
     A search fits one model many times, and in each fit scikit-learn enters
     ``warnings.catch_warnings``, upon which Python forgets what it has shown.

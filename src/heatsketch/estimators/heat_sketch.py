@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from heatsketch._core.checks import check_integer
 from heatsketch._core.parallel import with_n_jobs
 from heatsketch._core.partitioned import in_memory, over_rows
 from heatsketch.diffusion._all_times import (
@@ -38,7 +39,7 @@ from heatsketch.diffusion._spectral import (
 )
 from heatsketch.engines import Engine
 from heatsketch.estimators._base import HeatEmbedding, checks_parameters
-from heatsketch.estimators._validation import check_whole, seed_of
+from heatsketch.estimators._validation import seed_of
 from heatsketch.estimators._warnings import warn_about_decay, warn_about_rounding
 from heatsketch.exceptions import DtypeError, HeatSketchError, SpectrumError
 
@@ -281,7 +282,7 @@ class HeatSketch(HeatEmbedding):
 
     @with_n_jobs
     def grow(self, n_components: int) -> Self:
-        r"""Return a wider sketch: what a fit with so many columns would have given, bit for bit.
+        r"""Return a wider sketch: bit-identical to a fit with so many components.
 
         .. math:: Y_k = \sqrt{K / k} \, (Y_K)_{1 \ldots k}
 
@@ -315,7 +316,7 @@ class HeatSketch(HeatEmbedding):
         True
         """
         model = self._as_fitted()
-        n_components = check_whole("n_components", n_components)
+        n_components = check_integer("n_components", n_components)
         k = model.embedding_.shape[1]
         if n_components < k:
             raise HeatSketchError(
@@ -360,7 +361,7 @@ class HeatSketch(HeatEmbedding):
         model = self._as_fitted()
         A, G = model._operator_and_block("path")
         given = powers if isinstance(powers, Iterable) else [powers]
-        whole = [check_whole("powers", power, least=0) for power in given]
+        whole = [check_integer("powers", power, least=0) for power in given]
         blocks = diffuse_path(A, G, powers=whole)
         return [self._in_given_order(model._finish(block.copy(), A)) for block in blocks]
 
@@ -385,7 +386,7 @@ class HeatSketch(HeatEmbedding):
         if model.power != "all":
             model = model._embedded_again("pseudotime", power="all")
         n_rows = len(model.embedding_)
-        root = check_whole("root", root, least=0, most=n_rows - 1)
+        root = check_integer("root", root, least=0, most=n_rows - 1)
         pairs = np.column_stack([np.full(n_rows, root), np.arange(n_rows)])
         return diffusion_distances(model.embedding_, pairs, **model._sure(confidence))
 
@@ -445,7 +446,7 @@ class HeatSketch(HeatEmbedding):
         Parameters
         ----------
         n_components : int, default=2
-            At most as many as the sketch has columns; with some to spare it is faster.
+            At most as many as the sketch has components; with some to spare it is faster.
 
         Returns
         -------
@@ -455,7 +456,7 @@ class HeatSketch(HeatEmbedding):
         model = self._as_fitted()
         A = model._training_operator("diffusion_map")
         most = min(self.before_last_.shape[1], A.shape[0] - 1)
-        n_components = check_whole("n_components", n_components, most=most)
+        n_components = check_integer("n_components", n_components, most=most)
         block = self.before_last_
         if hasattr(self, "component_offsets_"):  # eigenvectors of the eigenvalue one
             block = block + A.stationary_part(1) * self.component_offsets_[self.component_labels_]
@@ -558,7 +559,7 @@ class HeatSketch(HeatEmbedding):
             return diffuse(A, G, power=before)
         except SpectrumError as error:
             cause = f"power={self.power_} is one step after power={before}, and {error}"
-            raise SpectrumError(cause) from error
+            raise SpectrumError(cause, **{**error.parameters, "power": self.power_}) from error
 
     def _sum_over_times(self, A: HeatOperator, n_components: int) -> Any:
         """Return the sum over all times one step from its end; find where it starts, unless known.

@@ -21,8 +21,6 @@ from scipy import sparse
 from heatsketch._core.checks import check_square, check_symmetric, plain_distances
 from heatsketch.exceptions import DtypeError, HeatSketchError
 
-__all__ = ["Graph", "graph_affinity", "is_graph", "undirected"]
-
 
 class Graph(NamedTuple):
     """An undirected graph: affinities :math:`K_{ij}`, and the names of its nodes.

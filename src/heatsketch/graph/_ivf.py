@@ -35,29 +35,6 @@ from heatsketch._core.parallel import in_threads
 from heatsketch.exceptions import DegenerateKernelError, HeatSketchError
 from heatsketch.graph._metrics import check_width, second_distances
 
-__all__ = [
-    "Found",
-    "Level",
-    "ListTree",
-    "NeighborLists",
-    "by_centroid",
-    "centroids_of",
-    "grow_tree",
-    "grown_levels",
-    "index_dtype",
-    "joined_level",
-    "places_of_sample",
-    "places_seen",
-    "reversed_rows",
-    "search_lists",
-    "search_within",
-    "second_radii",
-    "sort_rows",
-    "squared_radii",
-    "tree_height",
-    "union_of",
-]
-
 POINTS_PER_LIST = 128
 SAMPLE_PER_LIST = 32  # points that k-means sees of each list
 SEEN_PER_CHILD = 256  # of which so many are enough for the centroids of a node
@@ -368,17 +345,17 @@ def _nearest(
     queries: np.ndarray, probes: np.ndarray, points: np.ndarray, starts: np.ndarray, n_nearest: int
 ) -> tuple[np.ndarray, ...]:
     _check_shapes(points, queries, probes)
-    room = min(n_nearest, 32) + 8
+    capacity = min(n_nearest, 32) + 8
     while True:
-        squares = np.empty((len(queries), room), points.dtype)
+        squares = np.empty((len(queries), capacity), points.dtype)
         ids = np.empty(squares.shape, index_dtype(len(points), 0))
         counts = np.empty(len(queries), np.int64)
         full = kernels.nearest(queries, probes, points, starts, n_nearest, squares, ids, counts)
         if full < 0:
             return squares, ids, counts
-        if room > n_nearest + MOST_TIES:
+        if capacity > n_nearest + MOST_TIES:
             _check_duplicates(queries[full], squares[full])
-        room *= 2
+        capacity *= 2
 
 
 def _within(
@@ -393,12 +370,12 @@ def _within(
     _check_shapes(points, queries, probes, limits, ties)
     n_found = 64 * len(queries)
     while True:
-        room = n_found
-        finders, ids = np.empty(room, np.int32), np.empty(room, index_dtype(len(points), 0))
-        squares = np.empty(room, points.dtype)
+        capacity = n_found
+        finders, ids = np.empty(capacity, np.int32), np.empty(capacity, index_dtype(len(points), 0))
+        squares = np.empty(capacity, points.dtype)
         found = finders, ids, squares
         n_found = kernels.within(queries, probes, points, starts, limits, ties, *found)
-        if n_found <= room:
+        if n_found <= capacity:
             return finders[:n_found], ids[:n_found], squares[:n_found]
 
 
@@ -461,19 +438,19 @@ def reversed_rows(found: Found, n_columns: int) -> Found:
 def union_of(one: Found, other: Found, n_columns: int) -> sparse.csr_array:
     """Merge two graphs with sorted rows; scipy would drop stored zeros, which are duplicates."""
     n_rows = len(one.indptr) - 1
-    pieces = [(rows.start, min(rows.stop, n_rows)) for rows in _groups(n_rows)]
+    parts = [(rows.start, min(rows.stop, n_rows)) for rows in _groups(n_rows)]
     sizes = np.empty(n_rows, np.int64)
     in_threads(
-        lambda piece: kernels.union_sizes(
-            one.indptr, one.ids, other.indptr, other.ids, sizes, *piece
+        lambda part: kernels.union_sizes(
+            one.indptr, one.ids, other.indptr, other.ids, sizes, *part
         ),
-        pieces,
+        parts,
     )
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     dtype = index_dtype(n_columns, indptr[-1])
     union = Found(indptr, np.empty(indptr[-1], dtype), np.empty(indptr[-1], one.squares.dtype))
     in_threads(
-        lambda piece: kernels.fill_union(tuple(one), tuple(other), tuple(union), *piece), pieces
+        lambda part: kernels.fill_union(tuple(one), tuple(other), tuple(union), *part), parts
     )
     return sparse.csr_array(
         (union.squares, union.ids, indptr.astype(dtype)), shape=(n_rows, n_columns)

@@ -16,18 +16,6 @@ from scipy.spatial.distance import cdist
 from heatsketch._core import kernels
 from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, ScaleError
 
-__all__ = [
-    "ALIASES",
-    "LIST_METRICS",
-    "METRICS",
-    "check_nonzero_rows",
-    "check_symmetric_metric",
-    "check_width",
-    "metric_of",
-    "second_distances",
-    "squared_distances_to",
-]
-
 
 def squared_distances_to(X: Any, metric: Any) -> Callable[[Any], np.ndarray]:
     """Return the function that takes some rows to their squared distances to all rows of ``X``."""
@@ -36,8 +24,9 @@ def squared_distances_to(X: Any, metric: Any) -> Callable[[Any], np.ndarray]:
         return np.square
     if sparse.issparse(X) and metric not in {"euclidean", "cosine"}:
         raise DtypeError(
-            f"metric={metric!r} does not take a sparse X of shape {X.shape}; use "
-            'metric="euclidean" or "cosine", or pass X.toarray() if it fits in memory.'
+            f"metric={metric!r} does not take a sparse X of shape {X.shape}; use 'euclidean' or "
+            "'cosine', or pass X.toarray() if it fits in memory.",
+            metric=metric,
         )
     if sparse.issparse(X):
         return _SparsePoints(X, metric == "cosine").squared_distances
@@ -168,11 +157,11 @@ LIST_METRICS: dict[Any, tuple[Callable[..., Any], Callable[..., Any]]] = {
 }
 
 
-# --- refusals -----------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------
 
 
 def check_width(X_new: Any, X: Any) -> None:
-    """Refuse points of another space; the compiled loops would read beyond their rows."""
+    """Raise for points of another space; the compiled loops would read beyond their rows."""
     if X_new.ndim != 2 or X.ndim != 2 or X_new.shape[1] != X.shape[1]:
         raise HeatSketchError(
             f"X_new of shape {X_new.shape} and X of shape {X.shape} must be tables with the same "
@@ -181,19 +170,20 @@ def check_width(X_new: Any, X: Any) -> None:
 
 
 def check_nonzero_rows(X: Any) -> None:
-    """Refuse points without a direction, which have no angle to others."""
+    """Raise for points without a direction, which have no angle to others."""
     sizes = np.asarray(abs(X).sum(axis=1)).ravel()
     if not sizes.all():
         raise AffinityError(
-            f'metric="cosine" has no angle for row {int(np.argmin(sizes))} of X, which is all '
-            'zeros; drop such rows, or use metric="euclidean".'
+            f"metric='cosine' has no angle for row {int(np.argmin(sizes))} of X, which is all "
+            "zeros; drop such rows, or use 'euclidean'.",
+            metric="cosine",
         )
 
 
 def check_symmetric_metric(metric: Callable, X: Any) -> None:
     """Try a metric of the user's own on a few points, in both directions."""
     d = cdist(X[:10], X[:10], metric)
-    with np.errstate(invalid="ignore"):  # infinite distances are refused later, by their place
+    with np.errstate(invalid="ignore"):  # infinite distances are rejected later, by their place
         asymmetry = np.abs(d - d.T)
     if asymmetry.max() > np.sqrt(np.finfo(d.dtype).eps) * d.max():
         row, column = (int(place) for place in np.unravel_index(asymmetry.argmax(), d.shape))
@@ -204,7 +194,7 @@ def check_symmetric_metric(metric: Callable, X: Any) -> None:
 
 
 def _check_cancellation(X: sparse.csr_array, norms: np.ndarray) -> None:
-    """Refuse sparse points so near to each other that |x|^2 + |y|^2 - 2 x y is rounding."""
+    """Raise for sparse points so near to each other that |x|^2 + |y|^2 - 2 x y is rounding."""
     center, square = np.asarray(X.mean(axis=0)).ravel(), float(norms.mean())
     spread = square - float(center @ center)
     if spread < 1e-10 * square:

@@ -17,7 +17,7 @@ with it, duplicates or not. Only the radii need to be remembered.
 Euclidean distances between dense points are sums of squared differences in the dtype of the
 points, one pair at a time: exactly symmetric, exactly zero between duplicates, and the same bits
 whatever is computed beside them. Where comparing all pairs would take long, neighbours are
-looked for in lists of near points; see :mod:`heatsketch.graph._ivf`.
+looked for in inverted lists; see :mod:`heatsketch.graph._ivf`.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from heatsketch._core import kernels
 from heatsketch._core.checks import (
     check_distances,
     check_finite,
+    check_integer,
     check_places,
     check_rows,
     check_square,
@@ -42,7 +43,6 @@ from heatsketch._core.checks import (
     float_dtype,
     plain_distances,
     plain_floats,
-    whole_number,
 )
 from heatsketch._core.memory import physical_memory
 from heatsketch._core.parallel import in_threads
@@ -64,7 +64,6 @@ from heatsketch.graph._ivf import (
 )
 from heatsketch.graph._metrics import (
     LIST_METRICS,
-    METRICS,
     check_nonzero_rows,
     check_symmetric_metric,
     check_width,
@@ -73,15 +72,6 @@ from heatsketch.graph._metrics import (
     squared_distances_to,
 )
 from heatsketch.graph._pairwise import DistanceTiles
-
-__all__ = [
-    "METRICS",
-    "Neighbors",
-    "find_neighbors",
-    "label_components",
-    "neighbor_graph",
-    "squared_distances",
-]
 
 TILE_ENTRIES = 4_000_000  # 32 MB of float64 at a time for each thread
 FRONTIER = 32  # points that are asked at a time for the points linked to them
@@ -105,7 +95,7 @@ def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euc
     Returns
     -------
     array or CSR array of shape (n_points, n_points)
-        Symmetric bit for bit, in float32 if that holds the numbers of ``X`` exactly (float16,
+        Symmetric to the last bit, in float32 if that holds the numbers of ``X`` exactly (float16,
         integers of at most 16 bits, truth values), and in float64 otherwise. In the sparse form
         a stored zero is a distance of zero, and what is not stored is no neighbour.
 
@@ -285,7 +275,7 @@ def find_neighbors(
     X, n_neighbors, metric :
         As for :func:`neighbor_graph`.
     n_probes : int, callable or None, default=None
-        In how many lists of near points each point looks for neighbours, with metric
+        In how many inverted lists each point looks for neighbours, with metric
         "euclidean" or "cosine" and dense points; or a function that chooses it, given the
         points and their tree of lists. None looks everywhere.
 
@@ -312,12 +302,7 @@ def find_neighbors(
         return Neighbors(X, order, metric), _symmetric_squares(X)
     if n_neighbors is None:
         return Neighbors(X, order, metric), squared_distances(X, X, metric=metric)
-    n_neighbors = whole_number(n_neighbors, "n_neighbors")
-    if not 1 <= n_neighbors <= X.shape[0]:
-        raise HeatSketchError(
-            f"n_neighbors={n_neighbors} is not between 1 and the {X.shape[0]} points of X; "
-            "use another number, or n_neighbors=None for all pairs."
-        )
+    n_neighbors = check_integer("n_neighbors", n_neighbors, most=X.shape[0])
     if metric == "cosine":
         check_nonzero_rows(X)
     if not sparse.issparse(X) and metric in LIST_METRICS:
@@ -516,7 +501,7 @@ def _floats(X: Any) -> Any:
     return X.astype(float_dtype(X.dtype), copy=False)
 
 
-# --- refusals -----------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------
 
 
 def _check_finite(d2: np.ndarray, first_row: int, metric: Any) -> None:
@@ -526,7 +511,8 @@ def _check_finite(d2: np.ndarray, first_row: int, metric: Any) -> None:
     raise ScaleError(
         f"metric={metric!r} gives {d2[row, column]} as the squared distance of row "
         f"{first_row + row} of X to training point {column} in {d2.dtype}; rescale X, or correct "
-        "the metric if it is your own."
+        "the metric if it is your own.",
+        metric=metric,
     )
 
 
@@ -536,5 +522,6 @@ def _check_memory(shape: tuple[int, int], dtype: np.dtype) -> None:
         raise MemoryBudgetError(
             f"n_neighbors=None keeps all {shape[0]} x {shape[1]} distances, which need "
             f"{needed / 2**30:.1f} GiB of the {available / 2**30:.1f} GiB here; "
-            "use n_neighbors=15 or so."
+            "use 15 neighbours or so.",
+            n_neighbors=None,
         )

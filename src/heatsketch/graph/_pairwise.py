@@ -17,8 +17,6 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from heatsketch._core.parallel import in_threads
 from heatsketch.graph._metrics import squared_distances_to
 
-__all__ = ["DistanceTiles"]
-
 TILE_ENTRIES = 2_000_000  # of a tile; each thread works on one
 
 

@@ -7,7 +7,7 @@ is one of them, and :math:`r_x` the distance to the last of these,
           \;\text{ and }\; d(x, y) \le \max(r_x, r_y).
 
 Where the search is exact, and no two distances tie, these are the neighbours of
-``graph/_neighbors.py``: whoever lists another shares that one with it. The rule is symmetric, and
+``graph/_neighbors.py``: a link is shared by both of its ends. The rule is symmetric, and
 needs nothing of a new point but its list and its coordinates. So a training point given again has
 the row that it had, whenever the transformer lists the same points for it; in which order, and with
 which rounding of their distances, does not matter. A search that is approximate gains some of the
@@ -41,8 +41,6 @@ from heatsketch.graph._metrics import (
     check_symmetric_metric,
     squared_distances_to,
 )
-
-__all__ = ["TransformerNeighbors", "neighbors_by_transformer"]
 
 PAIRS = 2_000_000  # that each thread compares at a time
 ROWS_COMPARED = 1000  # whose distances are compared with those of the transformer
@@ -136,7 +134,7 @@ def neighbors_by_transformer(
     -------
     neighbors : TransformerNeighbors
     d2 : CSR array of shape (n_points, n_points)
-        Symmetric bit for bit; a stored zero is a distance of zero.
+        Symmetric to the last bit; a stored zero is a distance of zero.
 
     Examples
     --------
@@ -271,7 +269,7 @@ class _Measure:
     """Squared distances of some pairs of rows, the same bits whatever is computed beside them."""
 
     def __init__(self, X_new: Any, X: Any, metric: Any) -> None:
-        squared_distances_to(X, metric)  # refuses a metric that is unknown, or not for sparse X
+        squared_distances_to(X, metric)  # rejects a metric that is unknown, or not for sparse X
         self.metric, self.dtype = metric, X.dtype
         self.is_sparse, self.is_listed = sparse.issparse(X), metric in LIST_METRICS
         self.queries = self._coordinates(X_new)

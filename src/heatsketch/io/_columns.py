@@ -1,4 +1,4 @@
-"""Which columns are features, which are carried along, and what numbers become."""
+"""Which columns are features, which are passed through, and what numbers become."""
 
 from __future__ import annotations
 
@@ -11,23 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch._core.checks import float_dtype
 from heatsketch.exceptions import FileFormatError
-
-__all__ = [
-    "FEW",
-    "Wanted",
-    "carried",
-    "check_length",
-    "check_matrix",
-    "check_unique",
-    "choose_columns",
-    "column_positions",
-    "find_name",
-    "find_table",
-    "float_dtype",
-    "numbered_names",
-]
 
 NUMBERS = "biuf"  # kinds of dtype: bool, int, uint, float
 # Units that Python does not know, and of which numpy makes bare integers: digits after its own six.
@@ -52,7 +36,7 @@ def numbered_names(n_columns: int) -> tuple[str, ...]:
 
 
 def check_matrix(path: Path, shape: tuple[int, ...], dtype: Any, name: str = "the array") -> None:
-    """Refuse an array that is not a table of real numbers."""
+    """Raise for an array that is not a table of real numbers."""
     dtype = np.dtype(dtype)
     if dtype.hasobject:
         raise FileFormatError(
@@ -94,7 +78,7 @@ def find_table(path: Path, shapes: Mapping[str, tuple[int, ...]], key: str | Non
     raise FileFormatError(
         path,
         f"{len(tables)} of its arrays have two axes: {some or 'it holds none'}",
-        "name the one with key=",
+        "name one of them: key=",
     )
 
 
@@ -108,7 +92,7 @@ def find_name(path: Path, name: str, known: Collection[str], argument: str) -> s
     meant = " or ".join(repr(other) for other in dict.fromkeys(by_case + near))
     remedy = f"perhaps {meant} is meant" if meant else f"it has {some}"
     remedy = remedy if len(known) <= FEW or meant else f"{remedy} and {len(known) - FEW} more"
-    raise FileFormatError(path, f"{argument}={name!r} is not in it", remedy)
+    raise FileFormatError(path, f"{argument}={name!r} is not in it", remedy, **{argument: name})
 
 
 def column_positions(
@@ -125,7 +109,7 @@ def column_positions(
 def choose_columns(
     path: Path, names: Sequence[str], numeric: Collection[str], wanted: Wanted
 ) -> tuple[str, ...]:
-    """Return the names of the features: those wanted, or all that are not carried along."""
+    """Return the names of the features: those wanted, or all that are not passed through."""
     check_unique(path, names, "names of columns")
     for argument, given in (("labels", wanted.labels), ("ids", (wanted.ids,))):
         for name in given:
@@ -141,18 +125,19 @@ def choose_columns(
     if texts:
         raise _no_numbers(path, texts, [name for name in features if name in numeric])
     if not features and wanted.columns is None:
-        raise FileFormatError(path, "it has no column of numbers", "choose some with columns=")
+        raise FileFormatError(path, "it has no column of numbers", "choose other columns")
     return features
 
 
 def _no_numbers(path: Path, texts: list[str], others: list[str]) -> FileFormatError:
-    """Say how to do without numbers in some columns: with all of them at once, if they are few."""
+    """Return the error for columns of text, with all that are to be named, if they are few."""
     cause = f"columns {texts[:FEW]} do" if texts[1:] else f"column {texts[0]!r} does"
-    along = f"carry {'them' if texts[1:] else 'it'} along with labels={texts}"
-    remedy = f"{along}, or use ids={texts[0]!r} for names of rows"
+    few, named, them = others[:FEW], texts[0], "them" if texts[1:] else "it"
+    remedy = f"pass {them} through with labels={texts}, or use ids={named!r} for names of rows"
     if len(texts) > FEW:
-        remedy = f"choose others, for instance columns={others[:FEW]}"
-    return FileFormatError(path, f"{cause} not hold numbers", remedy)
+        remedy = f"choose others, for instance columns={few}"
+    parameters = {"labels": texts, "ids": named, "columns": few}
+    return FileFormatError(path, f"{cause} not hold numbers", remedy, **parameters)
 
 
 def check_unique(path: Path, names: Sequence[str], what: str) -> None:
@@ -170,7 +155,7 @@ def carried(values: Any) -> np.ndarray:
     """
     array = np.asarray(values)
     if array.ndim != 1:
-        return array  # which whoever asked will refuse by its shape
+        return array  # which the caller rejects by its shape
     if array.dtype.kind in "SU" and not isinstance(values, np.ndarray):
         # numpy's own text ends where a NUL is, and turns numbers among it into text.
         array = np.array([None, *values], dtype=object)[1:]

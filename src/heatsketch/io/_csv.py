@@ -25,8 +25,6 @@ from heatsketch.io._failures import needed, shortened
 from heatsketch.io._output import Columns
 from heatsketch.io._table import Block, Table
 
-__all__ = ["csv_names", "open_csv", "opened_binary", "write_csv"]
-
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 NUMERIC = ("double", "int64", "null")  # types that Arrow infers
 MISSING = ["", "NA", "Na", "na", "NULL", "Null", "null"]
@@ -97,7 +95,7 @@ def _batches(layout: _Layout, types: dict[str, str]) -> Iterator[Any]:
             raise FileFormatError(
                 path,
                 f"{shortened(error)} (columns are counted from 0, rows from 1)",
-                "correct that row, or pass the column in labels= if it is text",
+                "correct that row, or pass the column through as a label if it is text",
             ) from error
 
 
@@ -152,6 +150,7 @@ def _header(path: Path, file: IO[bytes], header: bool | None) -> tuple[tuple[str
             path,
             f"its first line, {','.join(first)[:60]!r}, may be names or numbers",
             "pass header=True or header=False",
+            header=header,
         )
     return (numbered_names(len(first)), 0) if header is False else (tuple(first), file.tell())
 

@@ -13,8 +13,6 @@ from heatsketch.exceptions import FileFormatError
 from heatsketch.io._graphs import Graph, graph_of_edges
 from heatsketch.io._table import Table
 
-__all__ = ["edge_columns", "edges_in_columns", "read_edges"]
-
 # What networkx, igraph, Gephi, pandas and others call the ends of an edge.
 ENDS = (
     {"source", "target"},
@@ -24,6 +22,7 @@ ENDS = (
     {"node_1", "node_2"},
 )
 WEIGHTS = ("weight", "weights")
+EXAMPLE = ["source", "target", "weight"]
 
 
 def edge_columns(names: Sequence[str], carried: Collection[str | None] = ()) -> tuple[str, ...]:
@@ -53,7 +52,8 @@ def edges_in_columns(
         raise FileFormatError(
             path,
             f"which of its columns {list(names)[:8]} are the ends of edges is not clear",
-            "name them, and perhaps their weight: columns=['source', 'target', 'weight']",
+            f"name them, and perhaps their weight: columns={EXAMPLE}",
+            columns=EXAMPLE,
         )
     return chosen
 

@@ -13,8 +13,6 @@ from heatsketch._core.atomic_file import file_errors
 from heatsketch._core.memory import physical_memory
 from heatsketch.exceptions import FileFormatError, HeatSketchError, MemoryBudgetError
 
-__all__ = ["check_memory", "needed", "reading", "shortened"]
-
 # Of the system, not of what is in the file: libraries also raise OSError for damaged files.
 OF_THE_SYSTEM = {
     errno.ENOENT,

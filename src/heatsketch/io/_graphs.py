@@ -21,14 +21,6 @@ from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.graph._graph_affinity import Graph, undirected
 from heatsketch.io._csv import LONGEST_LINE, opened_binary
 
-__all__ = [
-    "Graph",
-    "graph_of_edges",
-    "graph_of_matrix",
-    "read_edge_list",
-    "read_matrix_market",
-]
-
 SEPARATORS = re.compile(r"[\s,;]+")
 LAYOUTS = {
     "coordinate": ("real", "double", "integer", "pattern"),
@@ -132,7 +124,7 @@ def _claims(path: Path, lines: Iterator[str]) -> _Claims:
 
 def _numbers(path: Path, lines: Iterator[str], n_fields: int) -> np.ndarray:
     """Return the numbers of all lines, of which each has as many."""
-    pieces = [np.empty((0, n_fields))]
+    parts = [np.empty((0, n_fields))]
     while some := list(islice(lines, LINES_AT_ONCE)):
         rows = [line.split() for line in some if line.strip() and not line.startswith("%")]
         for fields in rows:
@@ -145,8 +137,8 @@ def _numbers(path: Path, lines: Iterator[str], n_fields: int) -> np.ndarray:
                     "check that the file is whole",
                 )
         if rows:
-            pieces.append(np.array(rows, dtype=np.float64))
-    return np.concatenate(pieces)
+            parts.append(np.array(rows, dtype=np.float64))
+    return np.concatenate(parts)
 
 
 def _indices(path: Path, numbers: np.ndarray, n_nodes: int) -> np.ndarray:

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._core.atomic_file import atomic_file
+from heatsketch._core.checks import float_dtype
 from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.io._columns import (
     Wanted,
@@ -25,13 +26,10 @@ from heatsketch.io._columns import (
     check_length,
     check_matrix,
     find_name,
-    float_dtype,
 )
 from heatsketch.io._failures import check_memory, needed
 from heatsketch.io._output import Columns, joined
 from heatsketch.io._table import Block, Table, array_table, slices
-
-__all__ = ["open_h5ad", "write_h5ad"]
 
 EMBEDDING = "obsm/X_heatsketch"
 

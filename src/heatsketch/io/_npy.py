@@ -16,12 +16,11 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from heatsketch._core.atomic_file import atomic_file
+from heatsketch._core.checks import float_dtype
 from heatsketch.exceptions import FileFormatError
-from heatsketch.io._columns import Wanted, check_matrix, float_dtype, numbered_names
+from heatsketch.io._columns import Wanted, check_matrix, numbered_names
 from heatsketch.io._output import Columns
 from heatsketch.io._table import Table, array_table
-
-__all__ = ["ArrayLayout", "array_layout", "open_npy", "write_npy"]
 
 
 class ArrayLayout(NamedTuple):
@@ -67,7 +66,7 @@ def open_npy(path: Path, wanted: Wanted) -> Table:
         found = np.fromfile(file, dtype, count)
         if len(found) < count:
             raise FileFormatError(
-                path, "it was cut short while it was read", "let nobody write to it"
+                path, "it was cut short while it was read", "do not write to it meanwhile"
             )
         return found
 

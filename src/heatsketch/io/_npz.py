@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._core.atomic_file import atomic_file
+from heatsketch._core.checks import float_dtype
 from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.io._columns import (
     Wanted,
@@ -27,7 +28,6 @@ from heatsketch.io._columns import (
     check_unique,
     find_name,
     find_table,
-    float_dtype,
     numbered_names,
 )
 from heatsketch.io._failures import check_memory
@@ -35,8 +35,6 @@ from heatsketch.io._graphs import Graph, graph_of_matrix
 from heatsketch.io._npy import ArrayLayout, array_layout
 from heatsketch.io._output import Columns, joined
 from heatsketch.io._table import Block, Table, array_table, slices
-
-__all__ = ["matrix_shape", "open_npz", "read_matrix", "write_npz"]
 
 TABLE, NAMES = "X", "names"  # of the arrays that we write
 SPARSE = {"data", "format", "shape"}  # of the arrays that scipy writes

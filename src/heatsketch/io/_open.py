@@ -27,17 +27,6 @@ from heatsketch.io._parquet import open_parquet, parquet_names, write_parquet
 from heatsketch.io._table import Table
 from heatsketch.io._zarr import open_zarr, write_zarr
 
-__all__ = [
-    "GRAPH_EXTENSIONS",
-    "TABLE_EXTENSIONS",
-    "check_different_files",
-    "check_readable",
-    "graph_in_table",
-    "open_table",
-    "read_graph",
-    "table_writer",
-]
-
 
 class _Format(NamedTuple):
     open: Callable[[Path, Wanted], Table]
@@ -89,7 +78,7 @@ def open_table(
         ids, which must all hold numbers. Columns without names are x0, x1, ... Give
         ``()`` for labels and ids alone.
     labels : sequence of str, default=()
-        Columns to carry along.
+        Columns to pass through.
     ids : str or None, default=None
         The column that names the rows. A file ``.h5ad`` has names of its own without it.
     key : str or None, default=None
@@ -136,7 +125,10 @@ def open_table(
         if option not in form.options and value not in (None, ()):
             fitting = ", ".join(name for name, other in FORMATS.items() if option in other.options)
             raise FileFormatError(
-                path, f"{option}={value!r} means nothing here", f"it is for {fitting}; leave it out"
+                path,
+                f"{option}={value!r} means nothing here",
+                f"it is for {fitting}; leave it out",
+                **{option: value},
             )
     check_readable(path)
     with reading(path):
@@ -185,7 +177,10 @@ def read_graph(
     for option, value in (("columns", columns), ("header", header)):
         if value is not None and extension not in EDGE_TABLES:
             raise FileFormatError(
-                path, f"{option}={value!r} means nothing here", "it is for tables; leave it out"
+                path,
+                f"{option}={value!r} means nothing here",
+                "it is for tables; leave it out",
+                **{option: value},
             )
     check_readable(path)
     with reading(path):
@@ -207,7 +202,7 @@ def graph_in_table(
     carried: Iterable[str] = (),
     header: bool | None = None,
 ) -> str | None:
-    r"""Say why a table is rather a graph; None if nothing speaks for it.
+    r"""Return why a table may be a graph, or None.
 
     Parameters
     ----------
@@ -309,13 +304,17 @@ def table_writer(
     if "ids" not in form.options and (ids is not None or columns.labels):
         raise HeatSketchError(
             f"{path}: {extension} holds numbers only, but ids={ids!r} and "
-            f"labels={list(columns.labels)}; leave them out, or write .parquet."
+            f"labels={list(columns.labels)}; leave them out, or write .parquet.",
+            ids=ids,
+            labels=list(columns.labels),
         )
     all_names = [*columns.names, *columns.labels, *([] if ids is None else [ids])]
     if len(set(all_names)) < len(all_names):
         raise HeatSketchError(
             f"{path}: ids={ids!r}, names and labels={list(columns.labels)} must all differ; rename "
-            "those that are the same."
+            "those that are the same.",
+            ids=ids,
+            labels=list(columns.labels),
         )
     with form.write(path, columns, overwrite) as write:
         yield TableWriter(path, columns, write)
@@ -324,7 +323,7 @@ def table_writer(
 def check_different_files(
     inputs: Iterable[str | os.PathLike[str]], output: str | os.PathLike[str]
 ) -> None:
-    """Refuse to write where something is read, whatever name or link it goes by.
+    """Raise for an output where something is read, whatever name or link it goes by.
 
     Parameters
     ----------
@@ -338,7 +337,7 @@ def check_different_files(
     >>> from heatsketch.io import check_different_files
     >>> check_different_files(["/tmp"], "/tmp/../tmp")
     Traceback (most recent call last):
-    heatsketch.exceptions.OutputError: output=/tmp/../tmp is also the input /tmp; use another...
+    heatsketch.exceptions.OutputError: /tmp/../tmp is also the input /tmp; use another path...
     """
     output = Path(output)
     for given in map(Path, inputs):
@@ -346,9 +345,7 @@ def check_different_files(
             one, other = Path(os.path.realpath(given)), Path(os.path.realpath(output))
             same = given.exists() and output.exists() and os.path.samefile(given, output)
         if same or one == other or one in other.parents or other in one.parents:
-            message = (
-                f"output={output} is also the input {given}; use another path for one of them."
-            )
+            message = f"{output} is also the input {given}; use another path for one of them."
             raise OutputError(errno.EEXIST, message, str(output))
 
 
@@ -371,7 +368,7 @@ def _extension(path: Path, known: dict[str, Any], what: str) -> str:
 
 
 def check_readable(path: Path) -> None:
-    """Refuse what is not there, may not be read, is empty, or is neither a file nor a folder."""
+    """Raise for what is not there, may not be read, is empty, or is neither a file nor a folder."""
     with file_errors(path, doing="read"):
         if path.is_dir():
             os.listdir(path)

@@ -12,11 +12,9 @@ from heatsketch.exceptions import HeatSketchError
 from heatsketch.io._columns import carried
 from heatsketch.io._table import Block
 
-__all__ = ["Columns", "TableWriter", "joined"]
-
 
 class Columns(NamedTuple):
-    """The columns of an output: numbers, ids, and what is carried along."""
+    """The columns of an output: numbers, ids, and what is passed through."""
 
     names: tuple[str, ...]
     dtype: np.dtype

@@ -18,13 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch._core.atomic_file import atomic_file
+from heatsketch._core.checks import float_dtype
 from heatsketch.exceptions import FileFormatError
-from heatsketch.io._columns import FEW, Wanted, carried, choose_columns, float_dtype
+from heatsketch.io._columns import FEW, Wanted, carried, choose_columns
 from heatsketch.io._failures import needed
 from heatsketch.io._output import Columns
 from heatsketch.io._table import Block, Table
-
-__all__ = ["ParquetTable", "open_parquet", "parquet_names", "write_parquet"]
 
 # Of each column chunk, so that a row group is never in memory as a whole.
 BUFFER_BYTES = 2**16
@@ -187,17 +186,18 @@ def _check_nested(path: Path, schema: Any, wanted: Wanted) -> None:
             raise FileFormatError(
                 path,
                 f"column {name!r} has lists or records in it ({nested[name]})",
-                "use columns of single values for ids= and labels=",
+                "use columns of single values for ids and labels",
             )
     for name in nested if wanted.columns is None else wanted.columns:
         if name in nested and not _is_list(nested[name]):
-            others = [other for other in schema.names if other not in nested]
+            others = [other for other in schema.names if other not in nested][:FEW]
             raise FileFormatError(
                 path,
                 f"column {name!r} holds {nested[name]}, neither numbers nor lists of numbers",
-                f"choose others, for instance columns={others[:FEW]}"
+                f"choose others, for instance columns={others}"
                 if others
                 else "write a number, or a list of numbers, for each row",
+                columns=others,
             )
 
 
@@ -227,7 +227,7 @@ def _parts(files: tuple[Path, ...], name: str) -> list[str]:
     raise FileFormatError(
         files[0],
         f"column {name!r} has no list with a number in it",
-        "leave it out, with columns= for the others",
+        "leave it out, and choose other columns",
     )
 
 

@@ -14,8 +14,6 @@ from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.io._columns import Wanted, column_positions
 from heatsketch.io._failures import check_memory, reading
 
-__all__ = ["Block", "Table", "array_table", "slices"]
-
 BLOCK_BYTES = 2**26  # of a block whose number of rows is left to us
 
 
@@ -120,7 +118,7 @@ class Table:
                 raise FileFormatError(
                     self.path,
                     f"it had {self.n_rows} rows when it was opened, and has {n_seen} now",
-                    "let nobody write to it while it is read",
+                    "do not write to it while it is read",
                 )
 
     def read(self) -> Block:
@@ -155,7 +153,7 @@ class Table:
         if True in missing:
             row = stop - len(ids) + missing.index(True)
             raise FileFormatError(
-                self.path, f"row {row} has no id", "fill it in, or use another column for ids="
+                self.path, f"row {row} has no id", "fill it in, or use another column for ids"
             )
 
     def __repr__(self) -> str:

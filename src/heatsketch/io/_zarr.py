@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from heatsketch._core.atomic_file import atomic_folder, file_errors
+from heatsketch._core.checks import float_dtype
 from heatsketch.exceptions import FileFormatError
 from heatsketch.io._columns import (
     Wanted,
@@ -27,14 +28,11 @@ from heatsketch.io._columns import (
     check_matrix,
     find_name,
     find_table,
-    float_dtype,
     numbered_names,
 )
 from heatsketch.io._failures import check_memory, needed
 from heatsketch.io._output import Columns, joined
 from heatsketch.io._table import Block, Table, array_table, slices
-
-__all__ = ["ZarrTable", "open_zarr", "write_zarr"]
 
 MARK = "heatsketch"  # attribute of the groups that we write
 CHUNK_BYTES = 2**22

@@ -1,189 +1,68 @@
-"""What a fitted model consists of, part by part, and what must be true of each.
+"""What a model file holds: one table, and the way of its rows into a file and out of it.
 
-A model is taken apart into arrays and plain values, and put together again from them; no code is
-stored. Each part is declared with its dtype and with its shape in letters: ``n`` points, ``k``
-columns, ``d`` features. All letters must mean the same throughout a model, indices must lie where
-they point to, and permutations must be permutations. So whatever a file says, no compiled loop
-reads where it should not.
+A model file holds named arrays and named plain values. The name of a part of a model is the path
+of attributes to it, ``neighbors_.lists.order`` for instance, and the table says what it is. A part
+that is read is checked first: dtype and shape must be those of the table, where a letter stands
+for the same size throughout a model (``n`` rows, ``k`` components, ``d`` features, ``u`` distinct
+points, ``*`` for any), and indices must point to what is there. So whatever a file says, no
+compiled loop reads where it should not.
 
 What a model holds twice is stored once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from heatsketch.diffusion._all_pairs import AllPairs
+from heatsketch.diffusion._bandwidth import EpsilonEstimate
+from heatsketch.diffusion._duplicates import SharedRows
+from heatsketch.diffusion._heat_trace import HeatTrace
+from heatsketch.diffusion._normalization import Scaling
+from heatsketch.diffusion._operator import HeatOperator, Scaled
 from heatsketch.exceptions import NotStorableError
 from heatsketch.graph._ivf import Level, ListTree, NeighborLists
-
-__all__ = [
-    "Array",
-    "Choice",
-    "Csr",
-    "Kept",
-    "Names",
-    "Optional",
-    "Part",
-    "Record",
-    "Refused",
-    "Tree",
-    "Value",
-    "is_permutation",
-    "lies_in_order",
-    "lists_fit",
-]
+from heatsketch.graph._metrics import LIST_METRICS, METRICS
+from heatsketch.graph._neighbors import Neighbors
 
 DEEPEST_TREE = 16
-SCALARS = {name: np.dtype(name).type for name in ("float32", "float64", "int32", "int64", "bool")}
-
-
-class Refused(Exception):  # noqa: N818 - becomes a FileFormatError where the path is known
-    """A part that is not what it is declared to be."""
-
-
-@dataclass
-class Kept:
-    """The parts of one model, by name, and what its letters have been found to mean."""
-
-    arrays: dict[str, np.ndarray] = field(default_factory=dict)
-    values: dict[str, Any] = field(default_factory=dict)
-    letters: dict[str, Any] = field(default_factory=dict)
-    whole: dict[str, tuple[Any, Any]] = field(default_factory=dict)
-
-    def put_once(self, part: Part, name: str, value: Any) -> bool:
-        """Keep the name of an object that has been kept already; say whether it is the first."""
-        for other, (kind, known) in self.whole.items():
-            if known is value and kind is part:
-                self.values[name] = {"same": other}
-                return False
-        self.whole[name] = part, value
-        return True
-
-    def get_once(self, part: Part, name: str) -> Any:
-        """Return what has been made already under another name, or None."""
-        found = self.values.get(name)
-        if not isinstance(found, dict):
-            return None
-        kind, made = self.whole.get(str(found.get("same")), (None, None))
-        if kind is not part:
-            raise Refused(f"{name} is {found!r}")
-        return made
-
-    def put_array(self, name: str, array: np.ndarray) -> None:
-        """Keep an array, or the name of the same one."""
-        for other, known in self.arrays.items():
-            if known is array:
-                self.values[name] = {"same": other}
-                return
-        if array.flags.f_contiguous and not array.flags.c_contiguous:
-            # The order in memory decides in which order sums are rounded.
-            self.arrays[name], self.values[name] = array.T, "transposed"
-        else:
-            self.arrays[name] = array
-
-    def get_array(self, name: str) -> np.ndarray:
-        """Return an array as it was."""
-        found = self.values.get(name)
-        if isinstance(found, dict):
-            return self._array(found.get("same"))
-        array = self._array(name)
-        return array.T if found == "transposed" else array
-
-    def _array(self, name: Any) -> np.ndarray:
-        if not isinstance(name, str) or name not in self.arrays:
-            raise Refused(f"there is no array {name}")
-        return self.arrays[name]
-
-    def value(self, name: str) -> Any:
-        """Return a plain value."""
-        if name not in self.values:
-            raise Refused(f"there is no {name}")
-        return self.values[name]
-
-    def bind(self, letter: str, meaning: Any, name: str) -> None:
-        """Refuse a letter that meant something else before."""
-        if self.letters.setdefault(letter, meaning) != meaning:
-            raise Refused(f"{name} has {letter}={meaning}, elsewhere it is {self.letters[letter]}")
-
-
-class Part(Protocol):
-    """What a declaration can do: take a part of a model apart, and put it together again."""
-
-    def put(self, kept: Kept, name: str, value: Any) -> None:
-        """Keep a value under a name."""
-
-    def get(self, kept: Kept, name: str) -> Any:
-        """Return it as it was, or refuse it."""
+SCALARS = ("float32", "float64", "int32", "int64", "bool")
+KINDS = {"F": "f", "float": "f", "int": "iu"}  # of dtypes; F is that of the model
 
 
 @dataclass(frozen=True)
 class Array:
-    """An array whose shape is a word of letters.
-
-    ``dtype`` is the name of one, "F" for that of the model, "float" or "int" for any such.
-    """
+    """An array, with a letter for each axis."""
 
     shape: str
     dtype: str = "F"
     finite: bool = True
-    is_right: Callable[[np.ndarray], bool] = lambda array: True
-
-    def put(self, kept: Kept, name: str, value: Any) -> None:
-        """Keep an array under a name."""
-        if not isinstance(value, np.ndarray):
-            raise NotStorableError(
-                f"{name} is a {type(value).__name__} and no array in memory; use pickle, or an "
-                "engine that keeps it in memory (engine=None)."
-            )
-        kept.put_array(name, value)
-
-    def get(self, kept: Kept, name: str) -> np.ndarray:
-        """Return it as it was, or refuse it."""
-        array = kept.get_array(name)
-        if array.ndim != len(self.shape):
-            raise Refused(f"{name} has shape {array.shape}, and should have {len(self.shape)} axes")
-        for letter, size in zip(self.shape, array.shape, strict=True):
-            kept.bind(letter, size, name)
-        self._check_dtype(kept, name, array)
-        if array.dtype.kind == "f" and self.finite and not np.isfinite(array).all():
-            raise Refused(f"{name} holds numbers that are not finite")
-        if not self.is_right(array):
-            raise Refused(f"{name} holds numbers that cannot be")
-        return array
-
-    def _check_dtype(self, kept: Kept, name: str, array: np.ndarray) -> None:
-        kinds = {"F": "f", "float": "f", "int": "iu"}.get(self.dtype, "")
-        if array.dtype.kind not in kinds and array.dtype.name != self.dtype:
-            raise Refused(f"{name} is of {array.dtype}")
-        if self.dtype == "F":
-            kept.bind("dtype", array.dtype.name, name)
+    optional: bool = False
+    is_valid: Callable[[np.ndarray], bool] = lambda array: True
 
 
 @dataclass(frozen=True)
-class Optional:
-    """An array that is there, or None."""
+class Csr:
+    """A sparse matrix in rows, of the dtype of the model."""
 
-    part: Array
+    shape: str
 
-    def put(self, kept: Kept, name: str, value: Any) -> None:
-        """Keep an array under a name, or nothing."""
-        if value is not None:
-            self.part.put(kept, name, value)
 
-    def get(self, kept: Kept, name: str) -> np.ndarray | None:
-        """Return it as it was, or refuse it."""
-        if name in kept.arrays or name in kept.values:
-            return self.part.get(kept, name)
-        return None
+@dataclass(frozen=True)
+class Names:
+    """An array of strings."""
+
+    shape: str
 
 
 def is_permutation(order: np.ndarray) -> bool:
-    """Say whether every number below the length appears once.
+    """Return True if every number below the length appears once.
 
     Examples
     --------
@@ -192,211 +71,391 @@ def is_permutation(order: np.ndarray) -> bool:
     >>> is_permutation(np.array([2, 0, 1])), is_permutation(np.array([1, 2, 3]))
     (True, False)
     """
-    if order.size == 0 or order.min() < 0 or order.max() >= order.size:
+    if not order.size or order.min() < 0 or order.max() >= order.size:
         return False
     return bool((np.bincount(order, minlength=order.size) == 1).all())
 
 
-def lies_in_order(starts: np.ndarray, end: int) -> bool:
-    """Say whether parts begin one after another, from zero to the end.
+def is_rising(starts: np.ndarray, end: int, *, strictly: bool = False) -> bool:
+    """Return True if numbers rise from zero to the end.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch.persistence._schema import lies_in_order
-    >>> lies_in_order(np.array([0, 2, 5]), 5), lies_in_order(np.array([0, 7, 5]), 5)
+    >>> from heatsketch.persistence._schema import is_rising
+    >>> is_rising(np.array([0, 2, 5]), 5), is_rising(np.array([0, 7, 5]), 5)
     (True, False)
     """
-    return bool(
-        starts.size and starts[0] == 0 and starts[-1] == end and (starts[1:] >= starts[:-1]).all()
+    if not starts.size or starts[0] != 0 or starts[-1] != end:
+        return False
+    rises = np.greater if strictly else np.greater_equal
+    return bool(rises(starts[1:], starts[:-1]).all())
+
+
+def _maybe(part: Any) -> dict[str, Any]:
+    return {"none": None, "some": part}
+
+
+def _matrix(shape: str) -> dict[str, Any]:
+    return {"dense": Array(shape), "sparse": Csr(shape)}
+
+
+ORDER = Array("n", "int64", is_valid=is_permutation)
+CURVE = Array("t", "float", finite=False)
+# A name has an array, a sparse matrix, names, types of plain values, or a class, whose fields
+# follow. A dict has several of these, of which a file names one, by the word under "name?".
+FEATURES: dict[str, Any] = {
+    "n_features_in_": (int,),
+    "feature_names_in_": Names("d"),
+}
+EMBEDDING: dict[str, Any] = {
+    "order_": ORDER,
+    **FEATURES,
+    "embedding_": Array("nk"),
+    "row_ids_": Array("n", "int", is_valid=lambda ids: len(np.unique(ids)) == len(ids)),
+    "epsilon_": {"none": None, "local": Array("n", "float"), "one": (float,)},
+    "epsilon_estimate_": EpsilonEstimate,
+    "epsilon_estimate_.epsilon": (float,),
+    "epsilon_estimate_.dimension": (float,),
+    "epsilon_estimate_.epsilons": Array("g", "float64"),
+    "epsilon_estimate_.dimensions": Array("g", "float64"),
+    "n_connected_components_": (int,),
+    "component_labels_": Array("n", "int32", is_valid=lambda labels: labels.min() >= 0),
+    "scaling_": Scaling,
+    "scaling_.previous": Array("n", "float64", optional=True),
+    "scaling_.current": Array("n", "float64"),
+    "scaling_.n_iter": (int,),
+    "scaling_.residual": (float,),
+    "stationary_length_": (float,),
+    "before_last_": Array("nk"),
+    "neighbors_": Neighbors,
+    "neighbors_.points": _matrix("ud"),
+    "neighbors_.order": ORDER,
+    "neighbors_.metric": (str,),
+    "neighbors_.n_neighbors": (int, type(None)),
+    "neighbors_.radii": _maybe(Array("u", finite=False)),
+    "neighbors_.lists": _maybe(NeighborLists),
+    "neighbors_.lists.tree": ListTree,
+    "neighbors_.lists.tree.0": Level,
+    "neighbors_.lists.tree.0.centroids": Array("*d"),
+    "neighbors_.lists.tree.0.starts": Array("*", "int64"),
+    "neighbors_.lists.points": Array("ud"),
+    "neighbors_.lists.order": Array("u", "int64", is_valid=is_permutation),
+    "neighbors_.lists.probes": Array("u*", "int32"),
+    "neighbors_.starts": Array("*", "int64", optional=True),
+    "neighbors_.ties": Array("u", "float64", finite=False, optional=True),
+    "heat_operator_": HeatOperator,
+    "heat_operator_.matrix": {
+        "sparse": Csr("nn"),
+        "shared": SharedRows,
+        "all pairs": AllPairs,
+        "scaled": Scaled,
+    },
+    "heat_operator_.matrix.matrix": Csr("uu"),
+    "heat_operator_.matrix.starts": Array("*", "int64"),
+    "heat_operator_.matrix.neighbors": Neighbors,
+    "heat_operator_.matrix.scales": _maybe(Array("n", "float")),
+    "heat_operator_.matrix.bandwidth": (float,),
+    "heat_operator_.matrix.in_tiles": (bool,),
+    "heat_operator_.matrix.K": _matrix("nn"),
+    "heat_operator_.matrix.left": Array("n"),
+    "heat_operator_.matrix.right": Array("n"),
+    "heat_operator_.s": Array("n", "float64"),
+    "heat_operator_.stationary": Array("n"),
+    "row_names_": {"numbers": Array("n", "int64"), "text": Names("n")},
+}
+TABLES: dict[str, dict[str, Any]] = {
+    "HeatSketch": {
+        **EMBEDDING,
+        "seed_": (int,),
+        "power_": (int, float),
+        "stationary_coefficients_": Array("k"),
+        "n_products_": (int,),
+        "component_offsets_": Array("ck"),
+        "heat_trace_": HeatTrace,
+        "heat_trace_.powers": Array("t", "int"),
+        "heat_trace_.trace": CURVE,
+        "heat_trace_.error": CURVE,
+        "heat_trace_.directions": CURVE,
+    },
+    "DiffusionMap": {**EMBEDDING, "eigenvalues_": Array("k", "float")},
+    "NearIsometry": {
+        **FEATURES,
+        "components_": Array("kd"),
+        "log_distortion_": (float,),
+        "n_pairs_": (int,),
+        "is_certified_": (bool,),
+        "converged_": (bool,),
+        "history_": Array("*", "float", finite=False),
+    },
+}
+# Attributes that only some fits have; neighbors_ is missing for precomputed affinities.
+OPTIONAL = {
+    "feature_names_in_",
+    "epsilon_estimate_",
+    "heat_trace_",
+    "neighbors_",
+    "n_products_",
+    "component_labels_",
+    "component_offsets_",
+    "row_names_",
+}
+# Attributes that describe single points, without which there are still distances.
+TRAINING_DATA = {
+    "before_last_",
+    "neighbors_",
+    "heat_operator_",
+    "scaling_",
+    "component_labels_",
+    "row_names_",
+}
+
+
+# --- parts that must fit together -------------------------------------------------------------
+
+
+def _neighbors_fit(neighbors: Neighbors) -> bool:
+    n_points, n_neighbors = neighbors.points.shape[0], neighbors.n_neighbors
+    starts = np.arange(n_points + 1) if neighbors.starts is None else neighbors.starts
+    listable = neighbors.metric in LIST_METRICS and not sparse.issparse(neighbors.points)
+    return (
+        neighbors.metric in {*METRICS, "precomputed"}
+        and len(starts) == n_points + 1
+        and is_rising(starts, len(neighbors.order), strictly=True)
+        and (n_neighbors is None) == (neighbors.radii is None)
+        and (n_neighbors is None or 1 <= n_neighbors <= n_points)
+        and (neighbors.lists is None or (listable and n_neighbors is not None))
     )
 
 
-@dataclass(frozen=True)
-class Csr:
-    """A sparse matrix in rows, whose shape is two letters."""
-
-    shape: str
-    dtype: str = "F"
-
-    def put(self, kept: Kept, name: str, value: Any) -> None:
-        """Keep a matrix under a name."""
-        kept.values[name] = list(value.shape)
-        for part in ("data", "indices", "indptr"):
-            kept.put_array(f"{name}.{part}", getattr(value, part))
-
-    def get(self, kept: Kept, name: str) -> sparse.csr_array:
-        """Return it as it was, or refuse it."""
-        n_rows, n_columns = shape = _shape(kept.value(name), name)
-        for letter, size in zip(self.shape, shape, strict=True):
-            kept.bind(letter, size, name)
-        entries = f"entries of {name}"
-        data = Array("e", self.dtype).get(kept, f"{name}.data")
-        indices = Array("e", "int").get(kept, f"{name}.indices")
-        indptr = Array("r", "int").get(kept, f"{name}.indptr")
-        del kept.letters["e"], kept.letters["r"]  # which mean something for this matrix only
-        within = not data.size or (indices.min() >= 0 and indices.max() < n_columns)
-        if not within or len(indptr) != n_rows + 1 or not lies_in_order(indptr, data.size):
-            raise Refused(f"{entries} are not where they could be")
-        if not {indices.dtype, indptr.dtype} <= {np.dtype(np.int32), np.dtype(np.int64)}:
-            raise Refused(f"{entries} are counted in {indices.dtype} and {indptr.dtype}")
-        return sparse.csr_array((data, indices, indptr), shape=shape)
+def _lists_fit(lists: NeighborLists) -> bool:
+    """Return True if nodes lie where their level says, and points in the order of their lists."""
+    n_nodes = 1
+    for centroids, starts in lists.tree.levels:
+        if len(starts) != n_nodes + 1 or not is_rising(starts, len(centroids)):
+            return False
+        n_nodes = len(centroids)
+    probes = lists.probes
+    return bool(
+        probes.size
+        and -1 <= probes.min() <= probes.max() < n_nodes
+        and probes[0, 0] >= 0
+        and (probes[1:, 0] >= probes[:-1, 0]).all()
+    )
 
 
-def _shape(value: Any, name: str) -> tuple[int, int]:
-    if not isinstance(value, list) or [type(size) for size in value] != [int, int]:
-        raise Refused(f"{name} has the shape {value!r}")
-    return value[0], value[1]
+def _shared_rows_fit(shared: SharedRows) -> bool:
+    starts, n_points = shared.starts, shared.matrix.shape[0]
+    return len(starts) == n_points + 1 and is_rising(starts, int(starts[-1]), strictly=True)
 
 
-@dataclass(frozen=True)
-class Value:
-    """A number, a word or nothing, of one of the types given; ``letter`` is what it counts."""
-
-    types: tuple[type, ...]
-    letter: str = ""
-    most: str = ""
-
-    def put(self, kept: Kept, name: str, value: Any) -> None:
-        """Keep a value under a name."""
-        if isinstance(value, np.generic):
-            value = [value.dtype.name, value.item()]
-        kept.values[name] = value
-
-    def get(self, kept: Kept, name: str) -> Any:
-        """Return it as it was, or refuse it."""
-        value = found = kept.value(name)
-        if isinstance(found, list) and len(found) == 2 and isinstance(found[0], str):
-            value = found[1]
-        if type(value) not in self.types:
-            raise Refused(f"{name} is {found!r}")
-        if self.letter:
-            kept.bind(self.letter, value, name)
-        if self.most and value is not None and not 1 <= value <= kept.letters[self.most]:
-            raise Refused(f"{name} is {found!r}, with {self.most}={kept.letters[self.most]}")
-        return value if value is found else _numpy_scalar(found[0], value, name)
+FITS: dict[type, Callable[[Any], bool]] = {
+    Neighbors: _neighbors_fit,
+    NeighborLists: _lists_fit,
+    SharedRows: _shared_rows_fit,
+    HeatOperator: lambda operator: operator.shape[1] == len(operator.s),
+}
 
 
-def _numpy_scalar(dtype: str, value: Any, name: str) -> Any:
-    try:
-        with np.errstate(over="raise"):
-            return SCALARS[dtype](value)
-    except (KeyError, OverflowError, ValueError, TypeError, FloatingPointError):
-        raise Refused(f"{name} is {value!r} of {dtype!r}") from None
+# --- into a file and out of it ----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Names:
-    """Names of features."""
-
-    shape: str
-
-    def put(self, kept: Kept, name: str, value: Any) -> None:
-        """Keep names under a name."""
-        kept.values[name] = [str(word) for word in value]
-
-    def get(self, kept: Kept, name: str) -> np.ndarray:
-        """Return them as they were, or refuse them."""
-        words = kept.value(name)
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise Refused(f"{name} holds no words")
-        kept.bind(self.shape, len(words), name)
-        return np.array(words, dtype=object)
+class InvalidPart(Exception):  # noqa: N818 - becomes a FileFormatError where the path is known
+    """A part of a file that is not what the table says."""
 
 
-@dataclass(frozen=True)
-class Record:
-    """A class made from its fields, in the order in which they are declared."""
+@dataclass
+class Entries:
+    """The arrays and plain values of one file; and, while it is read, the sizes of letters."""
 
-    type: Callable[..., Any]
-    fields: Mapping[str, Part]
-    is_right: Callable[[Any], bool] = lambda made: True
+    table: dict[str, Any]
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    sizes: dict[str, Any] = field(default_factory=dict)
+    objects: dict[str, Any] = field(default_factory=dict)
 
-    def put(self, kept: Kept, name: str, value: Any) -> None:
-        """Keep all fields, once."""
-        if not kept.put_once(self, name, value):
+    def _kind(self, name: str) -> Any:
+        """Return the row of a name: levels of a tree are alike, and so are all neighbours."""
+        name = name.replace("heat_operator_.matrix.neighbors.", "neighbors_.")
+        return self.table.get(re.sub(r"\.\d+", ".0", name))
+
+    def _fields(self, name: str, kind: Any) -> dict[str, str]:
+        """Return the names of the fields of an object that the table has."""
+        names = {key: f"{name}.{key}" for key in kind.__match_args__}
+        return {key: path for key, path in names.items() if self._kind(path) is not None}
+
+    def put(self, name: str, value: Any) -> None:
+        """Enter a part of a model."""
+        kind = self._kind(name)
+        if isinstance(kind, dict):
+            words = [word for word, option in kind.items() if _is_a(value, option)]
+            self.values[f"{name}?"] = words[0] if words else None
+            kind = kind[words[0]] if words else ()
+        if value is None and (kind is None or getattr(kind, "optional", False)):
             return
-        for place, part in self.fields.items():
-            part.put(kept, f"{name}.{place}", getattr(value, place))
+        if not _is_a(value, kind):
+            what = f"{value.dtype} array" if isinstance(value, np.ndarray) else type(value).__name__
+            raise NotStorableError(
+                f"{name} is a {what}, which model files do not hold; use pickle, or engine=None "
+                "and arrays in memory."
+            )
+        if isinstance(kind, Array):
+            self._put_array(name, value)
+        elif isinstance(kind, Csr):
+            self.values[name] = list(value.shape)
+            for part in ("data", "indices", "indptr"):
+                self._put_array(f"{name}.{part}", getattr(value, part))
+        elif isinstance(kind, Names):
+            self.values[name] = [str(word) for word in value]
+        elif isinstance(kind, tuple):
+            is_scalar = isinstance(value, np.generic)
+            self.values[name] = [value.dtype.name, value.item()] if is_scalar else value
+        else:
+            self._put_object(name, kind, value)
 
-    def get(self, kept: Kept, name: str) -> Any:
-        """Make it again from its fields, or refuse it."""
-        made = kept.get_once(self, name)
-        if made is not None:
+    def _put_array(self, name: str, array: np.ndarray) -> None:
+        if self._is_known(name, array):
+            return
+        if array.flags.f_contiguous and not array.flags.c_contiguous:
+            # The order in memory decides in which order sums are rounded.
+            array, self.values[name] = array.T, "transposed"
+        self.arrays[name] = array
+
+    def _put_object(self, name: str, kind: Any, value: Any) -> None:
+        if kind is ListTree:
+            self.values[name] = len(value.levels)
+            for i, level in enumerate(value.levels):
+                self.put(f"{name}.{i}", level)
+        elif not self._is_known(name, value):
+            self.objects[name] = value
+            for key, path in self._fields(name, kind).items():
+                self.put(path, getattr(value, key))
+
+    def _is_known(self, name: str, value: Any) -> bool:
+        """Return True if an object is there under another name, and enter that."""
+        for other, known in (self.arrays | self.objects).items():
+            if known is value:
+                self.values[name] = {"same": other}
+                return True
+        return False
+
+    def get(self, name: str) -> Any:
+        """Return a part of a model as it was, or raise InvalidPart."""
+        kind = self._kind(name)
+        if isinstance(kind, dict):
+            word = self._value(f"{name}?")
+            if not isinstance(word, str) or word not in kind:
+                raise InvalidPart(f"{name} is {word!r}")
+            kind = kind[word]
+        if kind is None:
+            return None
+        if isinstance(kind, Array):
+            return self._get_array(name, kind)
+        if isinstance(kind, Csr):
+            return self._get_csr(name, kind)
+        if isinstance(kind, Names):
+            return self._get_names(name, kind)
+        if isinstance(kind, tuple):
+            return self._get_value(name, kind)
+        return self._get_object(name, kind)
+
+    def _value(self, name: str) -> Any:
+        if name not in self.values:
+            raise InvalidPart(f"there is no {name}")
+        return self.values[name]
+
+    def _bind(self, name: str, letters: str, sizes: Any) -> None:
+        """Raise if a letter stood for another size before."""
+        if len(letters) != len(sizes):
+            raise InvalidPart(f"{name} has shape {sizes}, and should have {len(letters)} axes")
+        for letter, size in zip(letters, sizes, strict=True):
+            known = self.sizes.setdefault(letter, size)
+            if known != size and letter != "*":
+                raise InvalidPart(f"{name} has {letter}={size}, elsewhere it is {known}")
+
+    def _get_array(self, name: str, kind: Array) -> Any:
+        found = self.values.get(name)
+        if kind.optional and found is None and name not in self.arrays:
+            return None
+        source = found.get("same") if isinstance(found, dict) else name
+        if not isinstance(source, str) or source not in self.arrays:
+            raise InvalidPart(f"there is no array {source}")
+        array = self.arrays[source].T if found == "transposed" else self.arrays[source]
+        self._bind(name, kind.shape, array.shape)
+        if not _is_a(array, kind):
+            raise InvalidPart(f"{name} is of {array.dtype}")
+        if kind.dtype == "F":
+            self._bind(name, "F", [array.dtype.name])
+        if array.dtype.kind == "f" and kind.finite and not np.isfinite(array).all():
+            raise InvalidPart(f"{name} holds numbers that are not finite")
+        if not kind.is_valid(array):
+            raise InvalidPart(f"{name} holds numbers that are not valid")
+        return array
+
+    def _get_csr(self, name: str, kind: Csr) -> sparse.csr_array:
+        shape = self._value(name)
+        if not isinstance(shape, list) or [type(size) for size in shape] != [int, int]:
+            raise InvalidPart(f"{name} has the shape {shape!r}")
+        self._bind(name, kind.shape, shape)
+        data = self._get_array(f"{name}.data", Array("*"))
+        indices = self._get_array(f"{name}.indices", Array("*", "int"))
+        indptr = self._get_array(f"{name}.indptr", Array("*", "int"))
+        if not {indices.dtype, indptr.dtype} <= {np.dtype(np.int32), np.dtype(np.int64)}:
+            raise InvalidPart(f"{name} has indices of {indices.dtype} and {indptr.dtype}")
+        within = not indices.size or 0 <= indices.min() <= indices.max() < shape[1]
+        lengths = len(indices) == len(data) and len(indptr) == shape[0] + 1
+        if not (within and lengths and is_rising(indptr, len(data))):
+            raise InvalidPart(f"{name} has entries beyond its shape")
+        return sparse.csr_array((data, indices, indptr), shape=tuple(shape))
+
+    def _get_names(self, name: str, kind: Names) -> np.ndarray:
+        names = self._value(name)
+        if not isinstance(names, list) or not all(isinstance(word, str) for word in names):
+            raise InvalidPart(f"{name} holds no names")
+        self._bind(name, kind.shape, [len(names)])
+        return np.array(names, dtype=object)
+
+    def _get_value(self, name: str, kind: tuple[type, ...]) -> Any:
+        found = self._value(name)
+        is_scalar = isinstance(found, list) and len(found) == 2 and found[0] in SCALARS
+        value = found[1] if is_scalar else found
+        try:
+            if type(value) not in kind:
+                raise TypeError
+            with np.errstate(over="raise"):
+                return np.dtype(found[0]).type(value) if is_scalar else value
+        except (OverflowError, ValueError, TypeError, FloatingPointError):
+            raise InvalidPart(f"{name} is {found!r}") from None
+
+    def _get_object(self, name: str, kind: Any) -> Any:
+        if kind is ListTree:
+            n_levels = self._get_value(name, (int,))
+            if not 0 <= n_levels <= DEEPEST_TREE:
+                raise InvalidPart(f"{name} has {n_levels} levels")
+            return ListTree(tuple(self.get(f"{name}.{i}") for i in range(n_levels)))
+        found = self.values.get(name)
+        if isinstance(found, dict):
+            made = self.objects.get(str(found.get("same")))
+            if not isinstance(made, kind):
+                raise InvalidPart(f"{name} is {found!r}")
             return made
-        found = {place: part.get(kept, f"{name}.{place}") for place, part in self.fields.items()}
-        made = self.type(**found)
-        if not self.is_right(made):
-            raise Refused(f"the parts of {name} do not fit together")
-        kept.whole[name] = self, made
+        made = kind(**{key: self.get(path) for key, path in self._fields(name, kind).items()})
+        if kind in FITS and not FITS[kind](made):
+            raise InvalidPart(f"the parts of {name} do not fit together")
+        self.objects[name] = made
         return made
 
 
-@dataclass(frozen=True)
-class Choice:
-    """One of several parts; which, is said by a word. ``None`` as a part stands for itself."""
-
-    options: Mapping[str, tuple[Callable[[Any], bool], Part | None]]
-
-    def put(self, kept: Kept, name: str, value: Any) -> None:
-        """Keep the word, and the part that it stands for."""
-        for word, (is_it, part) in self.options.items():
-            if is_it(value):
-                kept.values[f"{name}?"] = word
-                if part is not None:
-                    part.put(kept, name, value)
-                return
-        raise NotStorableError(
-            f"{name} is a {type(value).__name__}, which model files do not hold; use pickle, or "
-            "engine=None and arrays in memory."
+def _is_a(value: Any, kind: Any) -> bool:
+    """Return True if a value is of a kind, whatever its shape."""
+    if isinstance(kind, Array):
+        return isinstance(value, np.ndarray) and (
+            value.dtype.kind in KINDS.get(kind.dtype, ()) or value.dtype.name == kind.dtype
         )
-
-    def get(self, kept: Kept, name: str) -> Any:
-        """Return it as it was, or refuse it."""
-        word = kept.value(f"{name}?")
-        if not isinstance(word, str) or word not in self.options:
-            raise Refused(f"{name} is {word!r}")
-        part = self.options[word][1]
-        return None if part is None else part.get(kept, name)
-
-
-@dataclass(frozen=True)
-class Tree:
-    """A tree of lists."""
-
-    def put(self, kept: Kept, name: str, value: ListTree) -> None:
-        """Keep all levels."""
-        kept.values[name] = len(value.levels)
-        for i, level in enumerate(value.levels):
-            kept.put_array(f"{name}.{i}.centroids", level.centroids)
-            kept.put_array(f"{name}.{i}.starts", level.starts)
-
-    def get(self, kept: Kept, name: str) -> ListTree:
-        """Return it as it was, or refuse it."""
-        n_levels = kept.value(name)
-        if type(n_levels) is not int or not 0 <= n_levels <= DEEPEST_TREE:
-            raise Refused(f"{name} has {n_levels!r} levels")
-        levels, n_nodes = [], 1
-        for i in range(n_levels):
-            centroids = Array("cd").get(kept, f"{name}.{i}.centroids")
-            starts = Array("s", "int64").get(kept, f"{name}.{i}.starts")
-            del kept.letters["c"], kept.letters["s"]
-            if len(starts) != n_nodes + 1 or not lies_in_order(starts, len(centroids)):
-                raise Refused(f"the nodes of {name} are not where they could be")
-            levels.append(Level(centroids, starts))
-            n_nodes = len(centroids)
-        if n_nodes < 1:
-            raise Refused(f"{name} has no lists")
-        return ListTree(tuple(levels))
-
-
-def lists_fit(lists: NeighborLists) -> bool:
-    """Say whether points lie in the order of their lists, and probe lists that there are."""
-    first, n_lists = lists.probes[:, 0], lists.tree.n_lists
-    return bool(
-        lists.probes.size
-        and lists.probes.min() >= -1
-        and lists.probes.max() < n_lists
-        and first.min() >= 0
-        and (first[1:] >= first[:-1]).all()
-    )
+    if isinstance(kind, Csr):
+        return sparse.issparse(value) and value.format == "csr"
+    if isinstance(kind, Names):
+        return isinstance(value, np.ndarray) and all(isinstance(v, str) for v in value.tolist())
+    if kind is None:
+        return value is None
+    return isinstance(value.item() if isinstance(value, np.generic) else value, kind)

@@ -6,7 +6,7 @@ shadows in the plane: the diffusion map out of it,
 
 .. math:: \lambda_1^p v_1, \; \lambda_2^p v_2,
 
-or its principal components. The first two columns of a sketch are none of these, and a poor
+or its principal components. The first two components of a sketch are none of these, and a poor
 picture. Colours are those of Okabe and Ito, which the colour-blind can tell apart; marks and
 dashes differ, too, for those who print in grey.
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["BLUE", "DASHES", "GRAY", "MARKS", "OKABE_ITO", "ORANGE", "new_axes", "pyplot"]
-
 BLUE, ORANGE, GRAY = "#0072B2", "#D55E00", "#767676"
 OKABE_ITO = (BLUE, "#E69F00", "#009E73", "#CC79A7", "#56B4E9", ORANGE, "#000000", "#F0E442")
 MARKS = "o^sDvPX<>"  # one more than colours, so that both repeat together after 72 only

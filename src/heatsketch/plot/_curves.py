@@ -17,8 +17,6 @@ from heatsketch.estimators.heat_sketch import DIRECTIONS_PER_COMPONENT, HeatSket
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.plot._axes import BLUE, DASHES, GRAY, MARKS, OKABE_ITO, ORANGE, new_axes
 
-__all__ = ["distances", "distortion", "drift", "epsilon", "heat_trace"]
-
 MOST_NAMES = 12
 
 

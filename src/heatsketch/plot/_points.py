@@ -13,8 +13,6 @@ from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.plot._axes import BLUE, MARKS, OKABE_ITO, new_axes, pyplot
 
-__all__ = ["embedding", "multiscale"]
-
 MOST_KINDS = 24  # of labels, that colours and marks still tell apart
 MOST_POINTS = 100_000  # beyond which there are more points than pixels
 DENSITY_BINS = 300  # to each side
@@ -177,7 +175,7 @@ def _kinds(color: np.ndarray) -> np.ndarray | None:
     if color.dtype.kind in "iu":
         return None
     raise HeatSketchError(
-        f"color has {len(kinds)} labels, of which {MOST_KINDS} can be told apart; join some."
+        f"color has {len(kinds)} labels, of which {MOST_KINDS} can be distinguished; join some."
     )
 
 

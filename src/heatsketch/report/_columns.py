@@ -10,8 +10,6 @@ import numpy as np
 from heatsketch.estimators._validation import is_missing
 from heatsketch.exceptions import HeatSketchError
 
-__all__ = ["MOST_KINDS", "Column", "color_columns"]
-
 MOST_KINDS = 24  # that twelve colours and two shapes tell apart
 MISSING = 255  # the place of a label that is not there
 

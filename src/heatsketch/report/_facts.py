@@ -1,4 +1,4 @@
-"""What a page tells of a model beside its points: curves, pieces, parameters, how to cite it."""
+"""What a page tells of a model beside its points: curves, components, parameters."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from heatsketch.diffusion._bandwidth import EpsilonEstimate, estimate_epsilon
 from heatsketch.diffusion._heat_trace import trace_of_block
 from heatsketch.estimators.heat_sketch import DIRECTIONS_PER_COMPONENT, HeatSketch
 from heatsketch.exceptions import HeatSketchError
-
-__all__ = ["CITATION", "bandwidth", "parameters", "piece_of_each", "trace"]
 
 CURVE_POINTS = 200
 BINS = 40  # of the histogram of local scales
@@ -77,15 +75,15 @@ def bandwidth(model: HeatSketch) -> dict[str, Any]:
         middle = float(np.median(scales))
         return {"kind": "local", "edges": _plain(edges), "counts": _plain(counts), "median": middle}
     curve = getattr(model, "epsilon_estimate_", None) or _curve(model)
-    told = {"kind": "fixed" if model.epsilon != "auto" else "auto", "epsilon": model.epsilon_}
+    found = {"kind": "fixed" if model.epsilon != "auto" else "auto", "epsilon": model.epsilon_}
     if curve is None:
-        return told
+        return found
     some = slice(None, None, max(1, len(curve.epsilons) // CURVE_POINTS))
     curves = {
         "epsilons": _plain(curve.epsilons[some]),
         "dimensions": _plain(curve.dimensions[some]),
     }
-    return {**told, **curves, "dimension": curve.dimension}
+    return {**found, **curves, "dimension": curve.dimension}
 
 
 def _curve(model: HeatSketch) -> EpsilonEstimate | None:
@@ -100,19 +98,19 @@ def _curve(model: HeatSketch) -> EpsilonEstimate | None:
         return None
 
 
-def piece_of_each(model: HeatSketch) -> np.ndarray | None:
-    """Return the piece of the graph of each row, the largest first; None where it is not known."""
+def component_of_each(model: HeatSketch) -> np.ndarray | None:
+    """Return the connected component of each row, the largest first; None where it is not known."""
     matrix = getattr(model.heat_operator_, "matrix", None)
     if model.n_connected_components_ == 1 or not sparse.issparse(matrix):
         return None
-    n_pieces, pieces = connected_components(matrix, directed=False)
-    if n_pieces != model.n_connected_components_:
+    n_components, components = connected_components(matrix, directed=False)
+    if n_components != model.n_connected_components_:
         return None  # links too weak to carry heat have been counted
-    sizes = np.bincount(pieces)
-    rank = np.empty(n_pieces, dtype=np.intp)
-    rank[np.argsort(-sizes, kind="stable")] = np.arange(n_pieces)
-    found = np.empty_like(rank, shape=len(pieces))
-    found[model.order_] = rank[pieces]
+    sizes = np.bincount(components)
+    rank = np.empty(n_components, dtype=np.intp)
+    rank[np.argsort(-sizes, kind="stable")] = np.arange(n_components)
+    found = np.empty_like(rank, shape=len(components))
+    found[model.order_] = rank[components]
     return found
 
 

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Rounded", "as_script_text", "packed", "packed_text", "rounded_rows", "steps_of_plane"]
-
 LEVELS = 2**16 - 1  # of a place in the plane
 
 

@@ -18,7 +18,7 @@ from heatsketch.diffusion._confidence import scale_interval
 from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.report._columns import Column, color_columns
-from heatsketch.report._facts import CITATION, bandwidth, parameters, piece_of_each, trace
+from heatsketch.report._facts import CITATION, bandwidth, component_of_each, parameters, trace
 from heatsketch.report._packing import (
     as_script_text,
     packed,
@@ -28,11 +28,9 @@ from heatsketch.report._packing import (
 )
 from heatsketch.report._pictures import aligned, own_time, plane_of, sketches, times
 
-__all__ = ["write_report"]
-
 MOST_DRAWN = 250_000  # points, of more than which a screen shows no more
 PAGE_BYTES = 38_000_000  # that the numbers of a page may take
-FEWEST_ROWS = 1000  # that have a sketch, however little room there is
+FEWEST_ROWS = 1000  # that have a sketch, however little space there is
 SCRIPTS = ("blocks.js", "palette.js", "cloud.js", "chart.js", "page.js")
 PLACE = re.compile(r"\{\{(\w+)\}\}")
 
@@ -104,8 +102,8 @@ def write_report(
         done = steps("page", len(given) + 2)
         facts, blocks = _parts(model, found, given, columns, called, done)
         facts |= {"title": str(title), "confidence": confidence, "factors": _finite(factors)}
-        for piece in _html(facts, blocks):
-            file.write(piece.encode("utf-8"))
+        for part in _html(facts, blocks):
+            file.write(part.encode("utf-8"))
         done()
 
 
@@ -151,9 +149,12 @@ def _parts(
     done: Any,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return what is said in words and small numbers, and the large blocks by name."""
-    pieces = piece_of_each(model)
-    if pieces is not None:
-        columns = [*columns, *color_columns({"piece of the graph": pieces + 1}, len(pieces))]
+    components = component_of_each(model)
+    if components is not None:
+        columns = [
+            *columns,
+            *color_columns({"connected component": components + 1}, len(components)),
+        ]
     start = given.index(own_time(model))
     rows = _rows(len(model.embedding_), model.n_components, len(given), len(columns))
     planes = [plane_of(Y[rows.drawn]) for Y in found]
@@ -173,7 +174,7 @@ def _parts(
     blocks["rows"] = packed(rows.drawn.astype(np.int32))
     blocks["sketched"] = packed(rows.sketched.astype(np.int32))
     facts = {
-        **_numbers_of(model, rows, pieces),
+        **_numbers_of(model, rows, components),
         "powers": given,
         "start": start,
         "shares": [round(plane.share, 4) for plane in planes],
@@ -187,10 +188,10 @@ def _parts(
     return facts, blocks
 
 
-def _numbers_of(model: HeatSketch, rows: _Rows, pieces: np.ndarray | None) -> dict[str, Any]:
+def _numbers_of(model: HeatSketch, rows: _Rows, components: np.ndarray | None) -> dict[str, Any]:
     from heatsketch import __version__
 
-    sizes = [] if pieces is None else np.bincount(pieces).tolist()
+    sizes = [] if components is None else np.bincount(components).tolist()
     return {
         "version": __version__,
         "n_points": len(model.embedding_),
@@ -199,8 +200,8 @@ def _numbers_of(model: HeatSketch, rows: _Rows, pieces: np.ndarray | None) -> di
         "n_drawn": len(rows.drawn),
         "n_sketched": len(rows.sketched),
         "bytes": np.dtype(rows.dtype).itemsize,
-        "n_pieces": model.n_connected_components_,
-        "piece_sizes": sizes[:20],
+        "n_connected": model.n_connected_components_,
+        "component_sizes": sizes[:20],
         "power": model.power_,
         "parameters": parameters(model),
         "citation": CITATION.replace("VERSION", __version__),
@@ -212,10 +213,10 @@ def _rows(n_points: int, k: int, n_times: int, n_columns: int) -> _Rows:
     rng = np.random.default_rng(0)
     drawn = np.sort(rng.permutation(n_points)[:MOST_DRAWN])
     # base64 makes four bytes of three.
-    room = PAGE_BYTES * 3 // 4 - len(drawn) * (4 * n_times + 4 * n_columns + 12)
-    if len(drawn) == n_points and n_points * n_times * (4 * k + 8) <= room:
+    left = PAGE_BYTES * 3 // 4 - len(drawn) * (4 * n_times + 4 * n_columns + 12)
+    if len(drawn) == n_points and n_points * n_times * (4 * k + 8) <= left:
         return _Rows(drawn, np.arange(n_points), np.int32)
-    fitting = max(FEWEST_ROWS, room // (n_times * (2 * k + 8)))
+    fitting = max(FEWEST_ROWS, left // (n_times * (2 * k + 8)))
     sketched = np.sort(rng.permutation(len(drawn))[:fitting])
     return _Rows(drawn, sketched, np.int16)
 
@@ -224,7 +225,7 @@ def _rows(n_points: int, k: int, n_times: int, n_columns: int) -> _Rows:
 
 
 def _html(facts: dict[str, Any], blocks: dict[str, str]) -> Iterator[str]:
-    """Fill in the template, piece by piece."""
+    """Fill in the template, part by part."""
     style, script = _source("page.css"), "".join(_source(name) for name in SCRIPTS)
     # Nothing but our own script runs, and nothing at all is fetched, whatever a label may say.
     policy = f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}"

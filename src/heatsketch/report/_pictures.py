@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from heatsketch._core.checks import check_integer
 from heatsketch.estimators.heat_sketch import HeatSketch
-from heatsketch.exceptions import HeatSketchError
-
-__all__ = ["Plane", "aligned", "plane_of", "sketches", "times", "turned_like"]
 
 LARGEST_TIME = 64  # on the slider, unless the model's own is larger
 
@@ -34,13 +31,7 @@ def times(model: HeatSketch, powers: Iterable[int] | None) -> list[Any]:
     """Return diffusion times in order, the model's own among them, "all" as the last."""
     if powers is None:
         powers = [2**i for i in range(12) if 2**i <= max(LARGEST_TIME, 2 * model.power_)]
-    powers = list(powers)
-    for power in powers:
-        if not isinstance(power, Integral) or power < 1:
-            raise HeatSketchError(
-                f"powers={powers!r} must be integers of at least 1; use [1, 4, 16, 64]."
-            )
-    single = {int(power) for power in powers}
+    single = {check_integer("powers", power) for power in powers}
     if model.power == "all":
         return [*sorted(single), "all"]
     return sorted({*single, model.power_})

@@ -16,7 +16,7 @@ async function start() {
   names = facts.named ? await textOf("names") : null;
   await setColor(facts.colors.length ? 0 : -1);
   await setTime(facts.start);
-  listen();
+  addHandlers();
   document.body.dataset.ready = "yes";
 }
 
@@ -126,7 +126,7 @@ function showPair() {
   const [first, second] = state.pair;
   byId("first").value = first === undefined ? "" : nameOf(first);
   byId("second").value = second === undefined ? "" : nameOf(second);
-  byId("refusal").textContent = "";
+  byId("error").textContent = "";
   cloud.marks = state.pair.map((point, i) => ({ point, letter: "AB"[i] }));
   cloud.draw();
   answer();
@@ -138,7 +138,7 @@ function pickByName() {
   for (const name of wanted.filter((word) => word !== "")) {
     const point = names ? names.indexOf(name) : rows.indexOf(/^\d+$/.test(name) ? Number(name) : -1);
     if (point < 0 || !placeOfSketch.has(point)) {
-      byId("refusal").textContent = refusal(name, point);
+      byId("error").textContent = error(name, point);
       return;
     }
     found.push(point);
@@ -147,7 +147,7 @@ function pickByName() {
   showPair();
 }
 
-function refusal(name, point) {
+function error(name, point) {
   if (point < 0 && facts.n_drawn === facts.n_points) return `There is no row ${name}.`;
   return `Row ${name} is not among the ${count(facts.n_sketched)} rows whose sketch is in this page; ` +
     "in a terminal, heatsketch distances knows them all.";
@@ -218,34 +218,34 @@ function drawTrace() {
 }
 
 function drawBandwidth() {
-  const told = facts.bandwidth;
+  const bandwidth = facts.bandwidth;
   const words = byId("bandwidth-words");
-  if (told.kind === "none") {
+  if (bandwidth.kind === "none") {
     words.textContent = "The affinities were given, so there is no bandwidth.";
     return;
   }
-  if (told.kind === "local") {
+  if (bandwidth.kind === "local") {
     words.textContent =
-      `Each point has a scale of its own, its distance to the seventh neighbour; half of them are below ${short(Number(told.median.toPrecision(3)))}.`;
+      `Each point has a scale of its own, its distance to the seventh neighbour; half of them are below ${short(Number(bandwidth.median.toPrecision(3)))}.`;
     const parts = [
-      { kind: "bars", style: "cold", edges: told.edges, x: told.edges, y: told.counts },
-      { kind: "down", style: "warm dashed", x: [told.median], name: "median" },
+      { kind: "bars", style: "cold", edges: bandwidth.edges, x: bandwidth.edges, y: bandwidth.counts },
+      { kind: "down", style: "warm dashed", x: [bandwidth.median], name: "median" },
     ];
     chart(byId("bandwidth"), parts, { xName: "local scale", yName: "points", xLog: true, zero: true });
     return;
   }
-  const epsilon = `epsilon = ${short(Number(told.epsilon.toPrecision(3)))}`;
-  const who = told.kind === "auto" ? "read from the curve" : "given";
-  if (!told.epsilons) {
+  const epsilon = `epsilon = ${short(Number(bandwidth.epsilon.toPrecision(3)))}`;
+  const who = bandwidth.kind === "auto" ? "read from the curve" : "given";
+  if (!bandwidth.epsilons) {
     words.textContent = `One bandwidth for all points, ${epsilon}, ${who}.`;
     return;
   }
   words.textContent =
-    `One bandwidth for all points, ${epsilon}, ${who}. The curve is the dimension that a kernel of each bandwidth sees; the points have about ${told.dimension.toFixed(1)}.`;
+    `One bandwidth for all points, ${epsilon}, ${who}. The curve is the dimension that a kernel of each bandwidth sees; the points have about ${bandwidth.dimension.toFixed(1)}.`;
   const parts = [
-    { kind: "curve", style: "cold", x: told.epsilons, y: told.dimensions, name: "dimension seen" },
-    { kind: "down", style: "warm dashed", x: [told.epsilon], name: epsilon },
-    { kind: "across", style: "plain dotted", y: [told.dimension], name: `dimension ${told.dimension.toFixed(1)}` },
+    { kind: "curve", style: "cold", x: bandwidth.epsilons, y: bandwidth.dimensions, name: "dimension seen" },
+    { kind: "down", style: "warm dashed", x: [bandwidth.epsilon], name: epsilon },
+    { kind: "across", style: "plain dotted", y: [bandwidth.dimension], name: `dimension ${bandwidth.dimension.toFixed(1)}` },
   ];
   chart(byId("bandwidth"), parts, { xName: "epsilon", yName: "dimension", xLog: true, zero: true });
 }
@@ -262,21 +262,21 @@ function writeWords() {
   }
   byId("sure").textContent = `${Number((100 * facts.confidence).toPrecision(6))} %`;
   byId("meaning").textContent =
-    `Distances are computed from all ${facts.n_components} columns of the sketch, not from the picture. The interval allows for the error of the sketch alone.`;
+    `Distances are computed from all ${facts.n_components} components of the sketch, not from the picture. The interval allows for the error of the sketch alone.`;
   byId("trace-words").textContent = !facts.trace
     ? "This sketch does not tell how much of the heat kernel is left."
     : facts.trace.chosen
     ? `The sum over all diffusion times starts where the heat kernel extends in few enough directions for the sketch: p = ${facts.power}.`
     : `What is left of the heat kernel as heat flows; p = ${facts.power} was given.`;
-  const one = facts.n_pieces === 1;
-  byId("pieces-words").textContent = one
+  const one = facts.n_connected === 1;
+  byId("connected-words").textContent = one
     ? "The graph is connected."
-    : `The graph has ${count(facts.n_pieces)} connected components; distances between them mean no more than "far".`;
-  for (const size of facts.piece_sizes) {
+    : `The graph has ${count(facts.n_connected)} connected components; distances between them mean no more than "far".`;
+  for (const size of facts.component_sizes) {
     const bar = document.createElement("span");
     bar.style.flex = String(size);
     bar.title = `${count(size)} points`;
-    byId("pieces").append(bar);
+    byId("connected").append(bar);
   }
   for (const [name, value] of facts.parameters) {
     const row = byId("parameters").insertRow();
@@ -284,7 +284,7 @@ function writeWords() {
     row.insertCell().textContent = value;
   }
   byId("citation").textContent = facts.citation;
-  byId("made").textContent = `Written by heatsketch ${facts.version}. This page needs no network, and asks nobody.`;
+  byId("made").textContent = `Written by heatsketch ${facts.version}. This page needs no network, and sends nothing.`;
   drawBandwidth();
 }
 
@@ -303,7 +303,7 @@ function fillControls() {
   choice("nothing", -1);
 }
 
-// --- listening
+// --- events
 
 let playing = null;
 
@@ -328,7 +328,7 @@ function stop() {
   byId("play").textContent = "Play";
 }
 
-function listen() {
+function addHandlers() {
   byId("time").addEventListener("input", () => {
     stop();
     setTime(Number(byId("time").value));
@@ -341,7 +341,7 @@ function listen() {
   byId("farther").addEventListener("click", () => zoomAt(1 / 1.5, 0.5, 0.5));
   byId("whole").addEventListener("click", showWhole);
   dark.addEventListener("change", paint);
-  listenToPointer(byId("cloud"));
+  addPointerHandlers(byId("cloud"));
 }
 
 function showWhole() {
@@ -360,7 +360,7 @@ function zoomAt(factor, across, down) {
   cloud.draw();
 }
 
-function listenToPointer(canvas) {
+function addPointerHandlers(canvas) {
   let held = null;
   canvas.addEventListener("pointerdown", (event) => {
     held = { x: event.offsetX, y: event.offsetY, view: { ...cloud.view }, moved: false };

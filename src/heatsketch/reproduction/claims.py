@@ -153,9 +153,9 @@ def alike(
         for point in at:
             gap = _gap(results, first, second, point)
             mean, low, high = _interval(gap, len(at) * len(pairs))
-            room, beyond = margin - max(-low, high), low > margin or high < -margin
+            slack, beyond = margin - max(-low, high), low > margin or high < -margin
             where = f"{second} - {first}, {results.experiment.axis_name} = {point}"
-            findings.append(Finding(where, mean, low, high, int(room > 0) - int(beyond), room))
+            findings.append(Finding(where, mean, low, high, int(slack > 0) - int(beyond), slack))
     return findings
 
 
@@ -190,10 +190,10 @@ def level(
     for point in at:
         column = results.experiment.axis.index(point)
         value, low, high = np.exp(_interval(results.log_L(method)[:, column], len(at)))
-        room = min(low - between[0], between[1] - high)
+        slack = min(low - between[0], between[1] - high)
         outside = high < between[0] or low > between[1]
         where = f"{results.experiment.axis_name} = {point}"
-        findings.append(Finding(where, value, low, high, int(room > 0) - int(outside), room))
+        findings.append(Finding(where, value, low, high, int(slack > 0) - int(outside), slack))
     return findings
 
 

@@ -2,7 +2,7 @@
 
 A trial is a pure function of the seed, the experiment and its number. Each is written as one line
 of a file as soon as it is done, so that a second call goes on where the first one stopped; the
-finished file is sorted, and so the same bit for bit however it came about.
+finished file is sorted, and so bit-identical however it came about.
 """
 
 from __future__ import annotations

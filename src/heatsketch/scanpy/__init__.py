@@ -4,7 +4,7 @@ r"""Diffusion distances inside scanpy: tools that read and write AnnData.
 
 with ``f`` the sum over all diffusion times, or one power, and ``A`` the heat operator of the graph
 of neighbours that ``scanpy.pp.neighbors`` found, or of any representation of the cells. The
-tools keep to the manners of ``scanpy.tl``::
+tools follow the conventions of ``scanpy.tl``::
 
     import heatsketch.scanpy as hs
 

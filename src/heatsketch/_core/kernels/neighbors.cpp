@@ -193,7 +193,7 @@ template <class T, class I> struct KeepNearest {
         return count;
     }
 
-    // Keep what a query found in a strip, and lower its bound; false if there is no room.
+    // Keep what a query found in a strip, and lower its bound; false if it is full.
     ALWAYS_INLINE bool operator()(Tile<T>& tile, int a, int64_t q, int64_t first) const {
         int64_t count = counts[q];
         T bound = tile.bound[a];
@@ -210,7 +210,7 @@ template <class T, class I> struct KeepNearest {
     }
 };
 
-// Appends all points within the bound of each query, and counts on where there is no room. Of those
+// Appends all points within the bound of each query, and counts on where the output is full. Of those
 // at the bound itself, those whose second distance is within `ties`.
 template <class T, class I> struct KeepAll {
     const Lists<T>& lists;
@@ -238,7 +238,7 @@ template <class T, class I> struct KeepAll {
 };
 
 // Let queries meet the lists that they probe; `keep` takes what is within their bounds. Returns the
-// query at which there was no room, or -1.
+// query at which the output was full, or -1.
 template <class T, class Keep> ALWAYS_INLINE int64_t meet(const Lists<T>& lists, T* bounds, Keep& keep) {
     constexpr int WIDTH = Tile<T>::WIDTH;
     const int64_t d = lists.points.columns;
@@ -277,7 +277,7 @@ template <class T> Lists<T> checked(Table<const T> queries, Ints probes, Table<c
 }
 
 // squares[q] and ids[q] are filled up to counts[q]. Returns the first query that has more points than
-// there is room for, or -1.
+// the output can hold, or -1.
 template <class T, class I>
 int64_t nearest(Table<const T> queries, Ints probes, Table<const T> points, Ints starts, int64_t n_nearest,
                 Table<T> squares, Table<I> ids, Vector<int64_t> counts) {
@@ -290,13 +290,13 @@ int64_t nearest(Table<const T> queries, Ints probes, Table<const T> points, Ints
     return meet(lists, bounds.data(), keep);
 }
 
-// What is found is written in no order, as far as there is room. Returns how much it is.
+// What is found is written in no order, as far as the output can hold it. Returns how much it is.
 template <class T, class I>
 int64_t within(Table<const T> queries, Ints probes, Table<const T> points, Ints starts, Vector<const T> limits,
                Vector<const double> ties, Vector<int32_t> finders, Vector<I> ids, Vector<T> squares) {
     const Lists<T> lists = checked(queries, probes, points, starts);
     need(limits.size == queries.rows && ties.size == queries.rows, "a limit for each query");
-    need(finders.size == ids.size && squares.size == ids.size, "as much room for each output");
+    need(finders.size == ids.size && squares.size == ids.size, "outputs of one size");
     std::vector<T> bounds(limits.data, limits.data + limits.size);
     KeepAll<T, I> keep{lists, ties, finders, ids, squares, 0};
     meet(lists, bounds.data(), keep);

@@ -25,18 +25,8 @@ from heatsketch._core.progress import has_callback, steps
 from heatsketch.engines._dask._storage import Journal, Storage, read_block, write_block
 from heatsketch.exceptions import HeatSketchError, NotStorableError
 
-__all__ = [
-    "RETRIES",
-    "Chunk",
-    "Cluster",
-    "delayed",
-    "graph_of",
-    "lazy_array",
-    "within_threads",
-]
-
 RETRIES = 3  # of a task that raised, for storage may be away for a moment
-# What listeners hear, by the beginnings of the names of tasks; all others belong to the products.
+# Stages for callbacks, by the beginnings of the names of tasks; all others are products.
 STAGES = {
     "reading": ("digest-",),
     "lists": ("sample-", "root-", "deal-", "branch-", "tree-", "parts-", "probes-"),
@@ -138,7 +128,7 @@ class Cluster:
         return lazy_array(name, tasks, [array], array.chunks, array.dtype)
 
     def has(self, array: da.Array) -> bool:
-        """Say whether an array is on storage."""
+        """Return True if an array is on storage."""
         name = array.name
         return name.startswith("kept-") or self.storage.is_complete(name, array.numblocks[0])
 
@@ -162,7 +152,7 @@ class Cluster:
                     done()
             return self.client.gather(futures)
         except BaseException:
-            # Else they would run on; and who tries again would be told the error of today. Not
+            # Else they would run on; and the next attempt would get this error. Not
             # cancelled: that takes its time, and would hit those who try again at once.
             for future in futures:
                 future.release()
@@ -205,7 +195,7 @@ class Cluster:
         return list(self.connection.persist(arrays, retries=RETRIES, optimize_graph=False))
 
     def __reduce__(self) -> Any:
-        """Refuse to be pickled, and with it a model whose arrays are on storage."""
+        """Raise where it would be pickled, and with it a model whose arrays are on storage."""
         raise NotStorableError(
             f"{self.client!r} cannot be pickled, nor can what was fitted there; write the "
             "embedding with model.embedding_.to_zarr(path), and keep the folder of the engine: a "
@@ -236,7 +226,7 @@ class _Answers:
         return self.cluster.journal.answer(name, ask)
 
     def __reduce__(self) -> Any:
-        """Stay here: a worker that is started anew takes the settings of this process along."""
+        """Stay here: a worker that is restarted takes the settings of this process."""
         return str, ()  # which names no scheduler
 
 

@@ -11,8 +11,6 @@ from scipy.sparse.csgraph import connected_components
 
 from heatsketch.engines._dask._halo import with_halo
 
-__all__ = ["label_components"]
-
 
 def label_components(K: Any, eps: float) -> tuple[int, Any]:
     """Label components that links hold together which exceed ``eps`` times a row's largest.

@@ -12,14 +12,12 @@ from distributed import Client, LocalCluster
 
 from heatsketch.exceptions import HeatSketchError
 
-__all__ = ["connected", "processes"]
-
 ALLOWED_FAILURES = 100  # workers that may die under a task before it is blamed
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
 def processes(n_workers: int | None = None, **options: Any) -> LocalCluster:
-    """Start workers of one thread each on this machine, which listen to nobody else."""
+    """Start workers of one thread each on this machine, which bind to 127.0.0.1 only."""
     return LocalCluster(
         n_workers=n_workers,
         threads_per_worker=1,
@@ -73,7 +71,7 @@ def _check_encrypted(client: Client, allowed: bool) -> None:
     if allowed or parts.scheme in {"tls", "inproc", "wss"} or parts.hostname in LOOPBACK:
         return
     raise HeatSketchError(
-        f"client={address!r} is reached without encryption, and whoever reaches a scheduler can "
+        f"client={address!r} is reached without encryption, and anyone who reaches a scheduler can "
         "run anything on its workers; use tls://, or pass allow_unencrypted=True in a network "
         "that you trust."
     )

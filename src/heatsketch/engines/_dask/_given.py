@@ -12,8 +12,6 @@ from heatsketch.engines._dask._cluster import Cluster
 from heatsketch.engines._dask._halo import Halo, cut_rows, write_matrix
 from heatsketch.engines._dask._matrix import BlockMatrix, stored_matrix
 
-__all__ = ["matrix_in_blocks"]
-
 
 def matrix_in_blocks(cluster: Cluster, matrix: sparse.csr_array, rows: int) -> BlockMatrix:
     """Write a matrix to storage, in blocks of so many rows, under the name of its content."""

@@ -34,8 +34,6 @@ from heatsketch.graph._ivf import (
 )
 from heatsketch.graph._metrics import LIST_METRICS, check_nonzero_rows
 
-__all__ = ["BlockNeighbors", "neighbor_blocks"]
-
 
 def neighbor_blocks(
     cluster: Cluster, lists: BlockLists, *, metric: str, n_neighbors: int, dtype: Any
@@ -56,7 +54,7 @@ def _file(lists: BlockLists, part: str, b: int) -> Path:
 def _probed(lists: BlockLists, probes: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return the points of all lists that are probed, their places, their starts, and the probes.
 
-    Lists are counted anew, in the order that they have, so that ties are broken as ever.
+    Lists are renumbered, in the order that they have, so that ties are broken as ever.
     """
     starts = lists.list_starts
     wanted = np.unique(probes)
@@ -65,9 +63,9 @@ def _probed(lists: BlockLists, probes: np.ndarray) -> tuple[np.ndarray, ...]:
     # Lists next to each other are read in one go.
     breaks = np.flatnonzero(np.diff(wanted) > 1) + 1
     runs = np.split(wanted, breaks)
-    pieces = [(int(starts[run[0]]), int(starts[run[-1] + 1])) for run in runs]
-    points = np.concatenate([lists.rows_between("points", *piece) for piece in pieces])
-    places = np.concatenate([np.arange(*piece) for piece in pieces])
+    parts = [(int(starts[run[0]]), int(starts[run[-1] + 1])) for run in runs]
+    points = np.concatenate([lists.rows_between("points", *part) for part in parts])
+    places = np.concatenate([np.arange(*part) for part in parts])
     numbers = np.full(len(starts), -1, np.int32)  # the last of which is that of -1, too
     numbers[wanted] = np.arange(len(wanted))
     return points, places, np.cumsum([0, *sizes]), numbers[probes]

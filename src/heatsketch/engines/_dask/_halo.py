@@ -24,8 +24,6 @@ from heatsketch.engines._dask._cluster import graph_of
 from heatsketch.engines._dask._storage import Storage, map_block, read_block, write_block
 from heatsketch.graph._ivf import index_dtype
 
-__all__ = ["Halo", "Halos", "cut_rows", "read_matrix", "with_halo", "write_matrix"]
-
 PARTS = ("data", "indices", "indptr")
 
 
@@ -89,7 +87,7 @@ class Halos:
         return self.graph
 
     def __dask_keys__(self) -> list[Any]:
-        """Return nothing, for nobody wants them all."""
+        """Return nothing: no task needs all of them."""
         return []
 
     def __dask_layers__(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Points in the order of their lists, in blocks on storage: a partition in two passes.
 
 In the first pass each chunk of points finds its lists and goes to files, sorted by list. In the
-second each block of rows takes from all those files what belongs to it. Whoever reads maps a file
+second each block of rows takes from all those files what belongs to it. A reader maps a file
 and touches only that.
 """
 
@@ -32,8 +32,6 @@ from heatsketch.graph._ivf import (
     tree_height,
 )
 from heatsketch.graph._metrics import LIST_METRICS, squared_distances_to
-
-__all__ = ["BlockLists", "arrange", "read_tree"]
 
 PARTS = ("points", "probes", "rows")
 
@@ -69,13 +67,13 @@ class BlockLists:
     def rows_between(self, part: str, start: int, stop: int) -> np.ndarray:
         """Return rows from one place to another, of whatever blocks they are in."""
         first = int(np.searchsorted(self.starts, start, side="right")) - 1
-        pieces = [self.part(part, 0)[:0]]
+        parts = [self.part(part, 0)[:0]]
         for b in range(first, len(self.starts) - 1):
             if self.starts[b] >= stop:
                 break
             rows = slice(max(start - self.starts[b], 0), stop - self.starts[b])
-            pieces.append(self.part(part, b)[rows])
-        return np.concatenate(pieces)
+            parts.append(self.part(part, b)[rows])
+        return np.concatenate(parts)
 
     def vector(self, part: str, dtype: Any) -> da.Array:
         """Return a vector on storage as a dask array."""
@@ -167,11 +165,11 @@ def _root(b: int, lists: BlockLists, sizes: list[int]) -> int:
 def _taken(lists: BlockLists, part: str, sizes: list[int], places: np.ndarray) -> np.ndarray:
     """Return the rows at some places, in order, as if the files were one."""
     ends = np.cumsum(sizes)
-    pieces = np.split(places, np.searchsorted(places, ends[:-1]))
+    parts = np.split(places, np.searchsorted(places, ends[:-1]))
     return np.concatenate(
         [
             lists.part(part, i)[some - (end - size)]
-            for i, (some, end, size) in enumerate(zip(pieces, ends, sizes, strict=True))
+            for i, (some, end, size) in enumerate(zip(parts, ends, sizes, strict=True))
         ]
     )
 
@@ -262,7 +260,7 @@ def _gather(b: int, lists: BlockLists, n_chunks: int) -> None:
         rows = slice(*np.searchsorted(files["probes"][:, 0], [first, last]))
         for part in PARTS:
             found[part].append(files[part][rows])
-    arrays = {part: np.concatenate(pieces) for part, pieces in found.items()}
+    arrays = {part: np.concatenate(parts) for part, parts in found.items()}
     order = np.argsort(arrays["probes"][:, 0], kind="stable")
     order = order[start - list_starts[first] : stop - list_starts[first]]
     for part, array in arrays.items():

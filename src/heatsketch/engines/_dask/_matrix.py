@@ -29,8 +29,6 @@ from heatsketch.engines._dask._components import label_components
 from heatsketch.engines._dask._halo import Halo, Halos, read_matrix, with_halo
 from heatsketch.engines._dask._operator import heat_operator_of
 
-__all__ = ["BlockMatrix", "stored_matrix"]
-
 
 @dataclass(frozen=True, eq=False)
 class BlockMatrix(RowBlocks):
@@ -68,7 +66,7 @@ class BlockMatrix(RowBlocks):
     @cached_property
     def resident(self) -> BlockMatrix:
         """The same, in the memory of workers."""
-        # Not pinned to workers: those that die would leave tasks that nobody may run.
+        # Not pinned to workers: those that die would leave tasks that no worker may run.
         blocks = [Delayed(key, self.graph, layer=self.name) for key in self.__dask_keys__()]
         held = self.cluster.connection.persist(blocks, retries=RETRIES, optimize_graph=False)
         futures = {block.key: futures_of(block)[0] for block in held}

@@ -16,8 +16,6 @@ from heatsketch.diffusion._operator import HeatOperator, chunk_sums, stationary_
 from heatsketch.engines._dask._cluster import graph_of, within_threads
 from heatsketch.engines._dask._halo import Halos, with_halo
 
-__all__ = ["BlockHeatOperator", "heat_operator_of"]
-
 STEP = "heat-step"
 
 
@@ -37,7 +35,7 @@ def _squared_lengths(v: np.ndarray) -> np.ndarray:
 class BlockHeatOperator:
     """``A``, and what it does to blocks of columns that are dask arrays in its blocks of rows.
 
-    A step is begun at once, and nobody waits for it; but every so many steps their results go to
+    A step is begun at once, and is not waited for; but every so many steps their results go to
     storage first, from where all that follows can be made again.
     """
 

@@ -9,8 +9,6 @@ from dask.base import tokenize
 from heatsketch.engines._dask._cluster import Cluster, delayed, lazy_array
 from heatsketch.engines._dask._storage import Storage, map_block, read_block, write_block
 
-__all__ = ["in_order"]
-
 
 def in_order(cluster: Cluster, block: da.Array, order: da.Array) -> da.Array:
     """Return the block whose row ``order[i]`` is row ``i`` of this one, on storage."""

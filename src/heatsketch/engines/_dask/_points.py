@@ -21,8 +21,6 @@ from heatsketch.io import open_table
 from heatsketch.io._parquet import ParquetTable
 from heatsketch.io._zarr import ZarrTable
 
-__all__ = ["points_in_files", "read_points"]
-
 
 def read_points(cluster: Cluster, X: Any) -> Any:
     """Return a file or a dask array as a dask array in chunks of whole rows; others as they are.
@@ -82,7 +80,7 @@ def _from_file(path: Path) -> Any:
         raise FileFormatError(
             path,
             f"it had {table.n_rows} rows when it was opened, and has {sum(sizes)} now",
-            "let nobody write to it while it is read",
+            "do not write to it while it is read",
         )
     name = f"file-{tokenize(str(path), [file.stat().st_mtime_ns for file in files])}"
     tasks = {(name, i, 0): (_read_file, file, table.dtype) for i, file in enumerate(files)}

@@ -13,6 +13,7 @@ import dask.array as da
 import numpy as np
 from scipy import sparse
 
+from heatsketch._core.checks import check_integer
 from heatsketch._core.partitioned import rows_of_blocks
 from heatsketch.engines._base import Engine
 from heatsketch.engines._dask._cluster import Cluster, lazy_array
@@ -28,8 +29,6 @@ from heatsketch.engines._local import EXACT_COMPARISONS, SELECTION
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.graph._metrics import LIST_METRICS
 from heatsketch.graph._neighbors import find_neighbors
-
-__all__ = ["Session", "session"]
 
 
 @contextmanager
@@ -69,11 +68,7 @@ class Session(Engine):
     def _neighbors(
         self, X: da.Array, metric: str, n_neighbors: int, n_columns: int
     ) -> tuple[BlockNeighbors, Any]:
-        if not 1 <= n_neighbors <= X.shape[0]:
-            raise HeatSketchError(
-                f"n_neighbors={n_neighbors} is not between 1 and the {X.shape[0]} points of X; "
-                "use another number."
-            )
+        n_neighbors = check_integer("n_neighbors", n_neighbors, most=X.shape[0])
         many = X.shape[0] ** 2 * (X.shape[1] + SELECTION) > EXACT_COMPARISONS
         lists = arrange(
             self.cluster,

@@ -1,7 +1,7 @@
 """Blocks, answers and a journal in a folder that all workers see.
 
 A block is a file ``blocks/<name>/<number>.npy``, where the name says what is in it: it is made from
-the names of all that it was computed from. Whoever computes it twice writes the same file twice.
+the names of all that it was computed from. Computed twice, it is the same file.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ import numpy as np
 
 from heatsketch._core.atomic_file import atomic_file, file_errors
 
-__all__ = ["Journal", "Storage", "map_block", "read_block", "write_block"]
-
 # Names of checkpoints, and of what goes from one stage to the next.
 PASSING = re.compile(
     "^(heat-step|of-rows|sorted)-|-(sample|dealt|branch|near|squares|sorted|found|back)"
@@ -35,7 +33,7 @@ TASKS_VERSION = 1
 
 
 def write_block(block: np.ndarray, path: Path) -> None:
-    """Write a block, unless somebody has: all who write it write the same."""
+    """Write a block, unless it is there: all who write it write the same."""
     if path.exists():
         return
     with file_errors(path):
@@ -53,7 +51,7 @@ def read_block(path: Path) -> np.ndarray:
 def map_block(path: Path) -> np.ndarray:
     """Return a block of which only what is touched is read; all threads share what was read.
 
-    Whoever writes to it writes to a copy, and compiled loops take it like any other array.
+    A write to it goes to a copy, and compiled loops take it like any other array.
     """
     with file_errors(path, doing="read"):
         return np.load(path, mmap_mode="c", allow_pickle=False).view(np.ndarray)
@@ -96,14 +94,14 @@ class Storage:
         return self.folder / "blocks" / name / part
 
     def is_complete(self, name: str, n_blocks: int) -> bool:
-        """Say whether all blocks of a name are there."""
+        """Return True if all blocks of a name are there."""
         return all(self.block(name, b).exists() for b in range(n_blocks))
 
     def tidy(self, needed: Set[str]) -> None:
         """Delete what only stages of a fit had to pass on."""
         for folder in (self.folder / "blocks").iterdir():
             if PASSING.search(folder.name) and folder.name not in needed:
-                rmtree(folder, ignore_errors=True)  # which somebody may be reading still
+                rmtree(folder, ignore_errors=True)  # which may still be read elsewhere
 
 
 class Journal:
@@ -153,16 +151,16 @@ class Journal:
                     yield json.loads(line)
 
     def has_passed(self, step: str) -> bool:
-        """Say whether what a step leads to is on storage; and note that this fit takes it."""
+        """Return True if what a step leads to is on storage; and note that this fit takes it."""
         self._taken.append(step)
         return step in self._passed
 
     def was_checkpoint(self, step: str) -> bool:
-        """Say whether the results of a step were on storage, before the end of a fit."""
+        """Return True if the results of a step were on storage, before the end of a fit."""
         return step in self._former_checkpoints
 
     def note_end(self, needed: Set[str]) -> None:
-        """Add a line for the end of a fit, with all that led to it, and begin anew."""
+        """Add a line for the end of a fit, with all that led to it, and start again."""
         end = {"finished": self._taken, "answers": list(self._heard), "needed": sorted(needed)}
         if self._last != end:  # unless an earlier driver came to this end
             self.note(**end)
@@ -203,7 +201,7 @@ def _size(value: Any) -> int:
 
 
 def _encoded(value: Any) -> Any:
-    """Return a result as JSON, every bit of it."""
+    """Return a result as JSON, from which it comes back bit-identical."""
     if isinstance(value, np.generic):
         return {"scalar": _encoded(np.asarray(value))}
     if isinstance(value, np.ndarray) and value.dtype == object:

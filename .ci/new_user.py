@@ -1,4 +1,4 @@
-"""What somebody does on a first visit, with time stamps, and whether it came out right.
+"""The first run of a new user, with time stamps, and whether it came out right.
 
 From Fashion-MNIST in a Parquet file to an embedding, a model, new rows and distances, by the
 command line alone. Ends with 1 if anything is wrong or if it took more than four minutes.
@@ -68,7 +68,7 @@ def accuracy(folder):
 
 
 def main(folder):
-    """Make the visit, and return whether something is wrong with it."""
+    """Run all stages, and return whether something is wrong."""
     stage("Fashion-MNIST to Parquet")
     write_table(folder, "train.parquet", "train")
     write_table(folder, "test.parquet", "t10k")
@@ -96,7 +96,7 @@ def main(folder):
     memory = [embedded[name] / 2**20 for name in ("peak_bytes", "estimated_bytes")]
     stage(f"labels of the new rows right: {share:.1%}, at least {LEAST_ACCURACY:.0%} wanted")
     stage(f"memory of embed: {memory[0]:.0f} MiB, {memory[1]:.0f} estimated")
-    stage(f"the visit took {took:.0f} s, of {LIMIT} allowed")
+    stage(f"the run took {took:.0f} s, of {LIMIT} allowed")
     return share < LEAST_ACCURACY or took > LIMIT or memory[0] > 1.25 * memory[1]
 
 

@@ -107,7 +107,7 @@ def test_labels_keep_their_kind(tmp_path):
             writer.append(Block(np.ones((1, 1)), labels={"y": ["one"]}))
 
 
-def test_options_that_mean_nothing_are_refused(tmp_path):
+def test_options_that_mean_nothing_are_rejected(tmp_path):
     np.save(tmp_path / "a.npy", np.eye(2))
     with pytest.raises(FileFormatError, match=r"ids='who' means nothing here; it is for .npz"):
         open_table(tmp_path / "a.npy", ids="who")
@@ -175,7 +175,7 @@ def test_a_file_that_changes_meanwhile_is_noticed(tmp_path):
         table.read()
 
 
-def test_what_does_not_fit_is_refused_before_it_is_read(tmp_path, monkeypatch):
+def test_what_does_not_fit_is_rejected_before_it_is_read(tmp_path, monkeypatch):
     np.save(tmp_path / "a.npy", np.eye(3))
     monkeypatch.setattr("heatsketch.io._failures.physical_memory", lambda: 70.0)
     with pytest.raises(MemoryError, match="read it in blocks, or choose some of its columns"):
@@ -262,7 +262,7 @@ def test_a_cluster_reads_the_files_of_a_folder_that_one_machine_reads(tmp_path):
     np.testing.assert_array_equal(points.compute(scheduler="synchronous"), wanted)
 
 
-def test_a_folder_that_changes_while_it_is_opened_is_refused(tmp_path, monkeypatch):
+def test_a_folder_that_changes_while_it_is_opened_is_rejected(tmp_path, monkeypatch):
     write_parquet_files(tmp_path)
 
     def then_write(path):

@@ -11,21 +11,21 @@ import sys
 LIMIT = 0.3  # seconds
 UNWANTED = {"dask", "faiss", "matplotlib", "numba", "pandas", "polars"}
 
-# Listens to what is asked for, not only to what is found: a package that is not
+# Notes what is asked for, not only what is found: a package that is not
 # installed here must not be tried either. What scikit-learn loaded itself does not count.
 PROBE = """
 import json, sys, time
 import sklearn
 
-class Listener:
+class Finder:
     asked = set()
     def find_spec(self, name, path=None, target=None):
         self.asked.add(name.partition(".")[0])
 
-sys.meta_path.insert(0, Listener())
+sys.meta_path.insert(0, Finder())
 start = time.perf_counter()
 from heatsketch import HeatSketch
-print(json.dumps([time.perf_counter() - start, sorted(Listener.asked)]))
+print(json.dumps([time.perf_counter() - start, sorted(Finder.asked)]))
 """
 
 
