@@ -9,6 +9,7 @@ from heatsketch.diffusion import DiffusionNeighbors, DistanceEstimate, Drift, co
 from heatsketch.engines import DaskEngine, Engine, LocalEngine
 from heatsketch.estimators import (
     DiffusionMap,
+    HeatLabels,
     HeatSketch,
     NearIsometry,
     estimate_memory,
@@ -25,6 +26,7 @@ __all__ = [
     "DistanceEstimate",
     "Drift",
     "Engine",
+    "HeatLabels",
     "HeatSketch",
     "LocalEngine",
     "NearIsometry",
