@@ -4,6 +4,7 @@ from .diffusion import DiffusionNeighbors, DistanceEstimate, Drift, components_n
 from .engines import DaskEngine, Engine, LocalEngine
 from .estimators import (
     DiffusionMap,
+    HeatLabels,
     HeatSketch,
     NearIsometry,
     estimate_memory,
@@ -20,6 +21,7 @@ __all__ = [
     "DistanceEstimate",
     "Drift",
     "Engine",
+    "HeatLabels",
     "HeatSketch",
     "LocalEngine",
     "NearIsometry",

@@ -19,7 +19,9 @@ from heatsketch.diffusion._distortion import (
     least_distortion_map,
 )
 from heatsketch.diffusion._drift import Drift, drift
+from heatsketch.diffusion._harmonic import harmonic_extension
 from heatsketch.diffusion._heat_trace import HeatTrace, heat_trace
+from heatsketch.diffusion._labels import poisson_learning
 from heatsketch.diffusion._normalization import (
     Scaling,
     bistochastic_scaling,
@@ -60,10 +62,12 @@ __all__ = [
     "exact_diffusion_distances",
     "gaussian_affinity",
     "gaussian_matrix",
+    "harmonic_extension",
     "heat_operator",
     "heat_trace",
     "least_distortion_map",
     "local_scales",
+    "poisson_learning",
     "rademacher_matrix",
     "ritz_pairs",
     "sketch",

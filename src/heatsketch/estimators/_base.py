@@ -50,6 +50,7 @@ from heatsketch.diffusion._affinity import (
 from heatsketch.diffusion._all_pairs import remembering_points
 from heatsketch.diffusion._bandwidth import estimate_epsilon, sampled_squares
 from heatsketch.diffusion._duplicates import SharedRows
+from heatsketch.diffusion._harmonic import checked_rows, harmonic_extension
 from heatsketch.diffusion._normalization import SCALINGS
 from heatsketch.diffusion._operator import HeatOperator, heat_operator, heat_rows
 from heatsketch.diffusion._random_matrix import Kind, gaussians_apart
@@ -69,6 +70,7 @@ from heatsketch.estimators._warnings import (
     warn_about_components,
     warn_about_far_points,
     warn_about_isolated_points,
+    warn_about_unreached_rows,
     warn_about_zero_diagonal,
 )
 from heatsketch.exceptions import HeatSketchError, TrainingDataError
@@ -292,13 +294,51 @@ class HeatEmbedding(
         return self._as_fitted()._transform(X)
 
     def _transform(self, X: Any) -> np.ndarray:
-        self._training_operator("transform")
+        def finished(A: HeatOperator, trained: _Trained, labels: Any) -> np.ndarray:
+            return self._finish(A @ trained.before_last, A, labels)
+
+        return self._of_new_rows("transform", X, finished)
+
+    def _of_new_rows(self, task: str, X: Any, function: Callable[..., np.ndarray]) -> np.ndarray:
+        """Return what a function makes of the heat rows of new points, some at a time."""
+        self._training_operator(task)
         X = self._check(X, reset=False)
         step = self._rows_at_a_time()
         starts = range(0, X.shape[0], step)
         parts = (X[i : i + step] for i in starts)
         batches = (in_memory(part) if is_lazy(part) else part for part in parts)
-        return np.concatenate(list(map(self._transform_batch, batches, starts)))
+        rows = map(self._heat_rows, batches, starts)
+        return np.concatenate([function(*some) for some in rows])
+
+    @with_n_jobs
+    def harmonic(self, values: Any, rows: Any, *, tolerance: float = 1e-6) -> np.ndarray:
+        """Extend values at some training points to all, as means over random walks.
+
+        The value of a point is the mean of those at the first of ``rows`` that a random walk from
+        it meets. With one column for each terminal state, and a one in it for rows in that state,
+        these are the probabilities of fates, and sum to one.
+
+        Parameters
+        ----------
+        values : array of shape (m,) or (m, k)
+            Values at the given rows.
+        rows : array of int of shape (m,)
+            Rows of ``X``, all different.
+        tolerance : float, default=1e-6
+            Bound of the error, relative to the largest absolute value.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, k), of float64
+            In the order of ``X``. NaN, with a warning, in connected components without any of
+            ``rows``.
+        """
+        model = self._as_fitted()
+        A, order = model._training_operator("harmonic"), in_memory(model.order_)
+        places = np.argsort(order)[checked_rows(rows, len(order))]
+        found = harmonic_extension(A, values, places, tolerance=tolerance)
+        warn_about_unreached_rows(found)
+        return model._in_given_order(found)
 
     def _training_operator(self, task: str) -> HeatOperator:
         """Return the heat operator, for a task that cannot do without."""
@@ -314,7 +354,8 @@ class HeatEmbedding(
         lists = self.affinity == "gaussian" and self.neighbors_.lists is not None
         return max(1, TRANSFORM_ENTRIES // (100 if lists else len(self.before_last_)))
 
-    def _transform_batch(self, X: Any, first_row: int) -> np.ndarray:
+    def _heat_rows(self, X: Any, first_row: int) -> tuple[HeatOperator, _Trained, Any]:
+        """Return rows of the operator, what they are multiplied with, and their components."""
         rows = X if self.affinity == "precomputed" else self.neighbors_.distances_to(X)
         rows, trained = self._trained(rows)
         K = rows
@@ -323,7 +364,7 @@ class HeatEmbedding(
         A = heat_rows(self._over_copies(K), trained.scaling, trained.operator)
         # A new point belongs to the component of the training point that is most like it.
         labels = None if trained.labels is None else trained.labels[strongest_columns(K)]
-        return self._finish(A @ trained.before_last, A, labels)
+        return A, trained, labels
 
     def _trained(self, rows: Any) -> tuple[Any, _Trained]:
         """Return what new rows are multiplied with, all of it in memory."""
@@ -346,6 +387,17 @@ class HeatEmbedding(
             None if scales is None else np.asarray(scales[columns]),
             None if labels is None else np.asarray(labels[columns]),
         )
+
+    def _is_fitted_to(self, X: Any) -> bool:
+        """Return True if these are the rows of the fit; of distances or affinities, as many."""
+        if X.shape != (len(self.embedding_), self.n_features_in_):
+            return False
+        if "precomputed" in (self.metric, self.affinity):
+            return True
+        points, starts = self.neighbors_.points, self._starts_of_copies
+        rows = X[self.order_ if starts is None else self.order_[starts[:-1]]]
+        different = stored_like(points, rows.astype(points.dtype)) != points
+        return not (different.nnz if sparse.issparse(different) else different.any())
 
     @property
     def _starts_of_copies(self) -> Any:

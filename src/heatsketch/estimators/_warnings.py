@@ -124,6 +124,28 @@ def warn_about_rounding(embedding: Any, *, power: float) -> None:
         )
 
 
+def warn_about_unreached_rows(found: np.ndarray) -> None:
+    """Warn that no walk from some rows meets a given one."""
+    n_unreached = int(np.isnan(found).reshape(len(found), -1).any(axis=1).sum())
+    if n_unreached:
+        _warn(
+            DisconnectedGraphWarning,
+            f"rows has none in the connected components of {n_unreached} of {len(found)} points, "
+            "whose values are NaN; give a row in each component, or fit with a larger n_neighbors.",
+        )
+
+
+def warn_about_unlabelled_components(n_rows: int, n_all: int) -> None:
+    """Warn that the labels say nothing of some rows."""
+    if n_rows:
+        _warn(
+            DisconnectedGraphWarning,
+            f"y has no label in the connected components of {n_rows} of {n_all} rows of X, for "
+            "which all classes are equally probable; label a row of each component, or fit with "
+            "a larger n_neighbors.",
+        )
+
+
 def warn_about_far_points(
     nearest_squares: np.ndarray, *, bandwidth: float, epsilon: Any, first_row: int
 ) -> None:

@@ -1,0 +1,231 @@
+r"""Labels from a few examples: Poisson learning (Calder et al., 2020), with a horizon.
+
+.. math:: u = \sum_{t \ge 0} \alpha^t P^t D^{-1} b, \qquad
+          b = \sum_j w_j (e_{y_j} - \bar y) \, \delta_j, \qquad \alpha = 1 - \frac{1}{T}
+
+Each labelled point ``j`` is a source: the unit vector of its class, less the mean :math:`\bar y` of
+all labels, times its weight. ``P`` is the random walk of symmetric weights ``W`` with the row sums
+``D``. As the horizon ``T`` grows, ``u`` becomes the solution of the Poisson equation
+:math:`(D - W) u = b`. With a horizon the sum is finite also in a graph of several connected
+components, and labels are more accurate. Labelled points are not held at their labels, as they are
+in label propagation: with few of them, such a solution is flat everywhere but next to them.
+
+The score of any point, old or new, is the mean of ``u`` over its neighbours, itself included,
+
+.. math:: F_x = \sum_j W_{xj} u_j \Big/ \sum_j W_{xj},
+
+and the class with the largest entry is predicted. The weights are the eighth power of the
+affinities of a model, which with a local bandwidth is :math:`\exp(-8 d^2 / \sigma_x \sigma_j)`:
+only the nearest neighbours count. docs/labels.md has the measurements.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch._core.row_chunks import multiply_vector
+from heatsketch.diffusion._all_times import resolvent
+from heatsketch.diffusion._duplicates import SharedRows
+from heatsketch.diffusion._links import check_sparse, mapped, scaled
+from heatsketch.diffusion._normalization import degree_scaling
+from heatsketch.diffusion._operator import HeatOperator, heat_operator
+from heatsketch.exceptions import HeatSketchError
+
+# Measured on digits and MNIST with 1 and 5 labels a class; docs/labels.md.
+SHARPNESS = 8
+HORIZON = 400
+TOLERANCE = 1e-3
+CONFIDENCE = 4.0
+# Sweeps until probabilities have the means that were asked for, and how near they come.
+MOST_SWEEPS, SHARE_TOLERANCE = 1000, 1e-6
+
+
+def poisson_learning(
+    K: Any, labels: Any, *, weights: Any = None, horizon: float = HORIZON
+) -> np.ndarray:
+    """Potentials of each class, from labels of a few points.
+
+    Parameters
+    ----------
+    K : anything of shape (n, n) that answers ``K @ block``
+        Affinity, best without self-loops.
+    labels : array of int of shape (n,)
+        Classes, numbered from 0; -1 where unknown.
+    weights : array of shape (n,), optional
+        Weights of the labels; all one if left out.
+    horizon : float, default=400
+        Number ``T`` of steps after which a walk is forgotten.
+
+    Returns
+    -------
+    array of shape (n, n_classes)
+        The class of a point is that of its largest potential.
+
+    Examples
+    --------
+    A path of six points with a label at either end:
+
+    >>> import numpy as np
+    >>> from heatsketch.diffusion import poisson_learning
+    >>> K = np.eye(6, k=1) + np.eye(6, k=-1)
+    >>> poisson_learning(K, [0, -1, -1, -1, -1, 1]).argmax(axis=1)
+    array([0, 0, 0, 1, 1, 1])
+    """
+    labels = np.asarray(labels)
+    if labels.shape != K.shape[:1] or labels.dtype.kind not in "iu" or not labels.max() >= 0:
+        raise HeatSketchError(
+            f"labels of shape {labels.shape} and dtype {labels.dtype} must be integers, one for "
+            f"each of the {K.shape[0]} rows of K; use -1 for unknown labels, and give one or more."
+        )
+    return potentials(K, label_sources(labels, int(labels.max()) + 1, weights), horizon=horizon)
+
+
+def label_sources(labels: np.ndarray, n_classes: int, weights: Any = None) -> np.ndarray:
+    """Return the sources ``b``, one column for each class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion._labels import label_sources
+    >>> label_sources(np.array([0, -1, 1]), 2)
+    array([[ 0.5, -0.5],
+           [ 0. ,  0. ],
+           [-0.5,  0.5]])
+    """
+    known = np.flatnonzero(labels >= 0)
+    w = np.ones(len(known)) if weights is None else np.asarray(weights, np.float64)[known]
+    shares = np.bincount(labels[known], w, minlength=n_classes) / w.sum()
+    sources = np.zeros((len(labels), n_classes))
+    sources[known] = -shares
+    sources[known, labels[known]] += 1
+    sources[known] *= w[:, np.newaxis]
+    return sources
+
+
+def potentials(K: Any, sources: np.ndarray, *, horizon: float = HORIZON) -> np.ndarray:
+    """Return the sum ``u`` over all steps of a walk from the sources, which sum to zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion._labels import potentials
+    >>> potentials(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[1.0], [-1.0]])).round(1)
+    array([[ 0.5],
+           [-0.5]])
+    """
+    A = heat_operator(K, degree_scaling(K))
+    s = A.s[:, np.newaxis]  # one over the root of the row sums
+    return s * resolvent(A, s * sources, tolerance=TOLERANCE, horizon=horizon).block
+
+
+def neighbor_means(A: Any, block: np.ndarray, *, exponent: float = 1.0) -> np.ndarray:
+    r"""Return the means of a block over the neighbours of each row of a heat operator.
+
+    .. math:: F_x = \sum_j w_{xj} u_j \Big/ \sum_j w_{xj}, \qquad w_{xj} = (A_{xj} / s_j)^\beta
+
+    ``A`` may be rows of new points. A factor of a row cancels, so that these are affinities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from heatsketch.diffusion import degree_scaling, heat_operator
+    >>> from heatsketch.diffusion._labels import neighbor_means
+    >>> K = sparse.csr_array([[1.0, 0.5], [0.5, 1.0]])
+    >>> neighbor_means(heat_operator(K, degree_scaling(K)), np.array([[3.0], [0.0]]))
+    array([[2.],
+           [1.]])
+    """
+    check_sparse(A)
+    affinity = scaled(A.matrix, np.ones(A.shape[0]), 1 / A.s)
+    w = mapped(affinity, lambda rows: _row_powers(rows, exponent))
+    means = HeatOperator(w, None, np.zeros(w.shape[0])) @ block
+    means /= _row_sums(w)[:, np.newaxis]
+    return means
+
+
+def _row_powers(rows: sparse.csr_array, exponent: float) -> sparse.csr_array:
+    """Return the powers of entries over the largest of their row, in float64."""
+    values = rows.data.astype(np.float64)
+    counts = np.diff(rows.indptr)
+    largest = np.ones(len(counts))
+    largest[counts > 0] = np.maximum.reduceat(values, rows.indptr[:-1][counts > 0])
+    values /= np.repeat(largest, counts)
+    return sparse.csr_array((values**exponent, rows.indices, rows.indptr), shape=rows.shape)
+
+
+def _row_sums(w: Any) -> np.ndarray:
+    ones = np.ones(w.shape[1])
+    return w @ ones if isinstance(w, SharedRows) else multiply_vector(w, ones)
+
+
+# --- from scores to probabilities and sets -------------------------------------------------------
+
+
+def score_scale(scores: np.ndarray) -> float:
+    """Return the unit of scores: their root mean square, or one if all are zero."""
+    return float(np.sqrt(np.mean(scores**2))) or 1.0
+
+
+def class_probabilities(scores: np.ndarray, scale: float, weights: np.ndarray) -> np.ndarray:
+    r"""Return :math:`p_c \propto w_c \exp(4 F_c / \text{scale})`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion._labels import class_probabilities
+    >>> class_probabilities(np.array([[1.0, -1.0], [0.0, 0.0]]), 1.0, np.ones(2)).round(3)
+    array([[1. , 0. ],
+           [0.5, 0.5]])
+    """
+    exponents = scores * (CONFIDENCE / scale) + np.log(weights)
+    exponents -= exponents.max(axis=1, keepdims=True)
+    np.exp(exponents, out=exponents)
+    exponents /= exponents.sum(axis=1, keepdims=True)
+    return exponents
+
+
+def class_weights(scores: np.ndarray, scale: float, priors: Any) -> np.ndarray:
+    """Return the weights of classes with which probabilities have the means ``priors``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion._labels import class_probabilities, class_weights
+    >>> scores = np.array([[0.1, -0.1], [0.3, -0.3], [-0.2, 0.2]])
+    >>> weights = class_weights(scores, 1.0, [0.25, 0.75])
+    >>> class_probabilities(scores, 1.0, weights).mean(axis=0).round(3)
+    array([0.25, 0.75])
+    """
+    weights = np.ones(scores.shape[1])
+    if priors is None:
+        return weights
+    for _ in range(MOST_SWEEPS):
+        shares = class_probabilities(scores, scale, weights).mean(axis=0)
+        if np.abs(shares - priors).max() <= SHARE_TOLERANCE:
+            break
+        weights *= priors / shares
+        weights /= weights.max()
+    return weights
+
+
+def conformal_threshold(scores: np.ndarray, coverage: float) -> float:
+    r"""Return the :math:`\lceil (m + 1) c \rceil`-th smallest of ``m`` scores, or infinity.
+
+    If a new score is exchangeable with these, it is at most the threshold with probability ``c``
+    or more, whatever their distribution is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion._labels import conformal_threshold
+    >>> conformal_threshold(np.arange(9.0), 0.9), conformal_threshold(np.arange(8.0), 0.9)
+    (8.0, inf)
+    """
+    # Less rounding: ten times nine tenths is nine.
+    rank = math.ceil((len(scores) + 1) * coverage * (1 - 1e-12))
+    return float(np.sort(scores)[rank - 1]) if rank <= len(scores) else math.inf
