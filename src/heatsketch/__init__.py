@@ -5,7 +5,13 @@ The estimators are here. Their building blocks are in :mod:`heatsketch.diffusion
 """
 
 from heatsketch._core.row_names import row_numbers
-from heatsketch.diffusion import DiffusionNeighbors, DistanceEstimate, Drift, components_needed
+from heatsketch.diffusion import (
+    Comparison,
+    DiffusionNeighbors,
+    DistanceEstimate,
+    Drift,
+    components_needed,
+)
 from heatsketch.engines import DaskEngine, Engine, LocalEngine
 from heatsketch.estimators import (
     DiffusionMap,
@@ -19,6 +25,7 @@ from heatsketch.estimators import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "Comparison",
     "DaskEngine",
     "DiffusionMap",
     "DiffusionNeighbors",

@@ -42,6 +42,7 @@ __all__ = [
     "NeighborLists",
     "by_centroid",
     "centroids_of",
+    "found_in_groups",
     "grow_tree",
     "grown_levels",
     "index_dtype",
@@ -312,7 +313,7 @@ def search_lists(
         filled = np.arange(ids.shape[1]) < counts[:, np.newaxis]
         return counts, ids[filled], squares[filled]
 
-    return _found(search, len(queries))
+    return found_in_groups(search, len(queries))
 
 
 def search_within(
@@ -337,10 +338,10 @@ def search_within(
         counts = np.bincount(finders, minlength=len(queries[rows]))
         return counts, ids[order], squares[order]
 
-    return _found(search, len(queries))
+    return found_in_groups(search, len(queries))
 
 
-def _found(search: Callable[[slice], tuple[np.ndarray, ...]], n_queries: int) -> Found:
+def found_in_groups(search: Callable[[slice], tuple[np.ndarray, ...]], n_queries: int) -> Found:
     """Return the rows that all groups of queries find."""
     found = in_threads(search, _groups(n_queries), name="neighbours")
     counts, ids, squares = zip(*found, strict=True)
