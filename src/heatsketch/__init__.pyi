@@ -1,6 +1,12 @@
 from . import datasets, diffusion, exceptions, graph, io, plot, report, scanpy, testing
 from ._core.row_names import row_numbers
-from .diffusion import DiffusionNeighbors, DistanceEstimate, Drift, components_needed
+from .diffusion import (
+    Comparison,
+    DiffusionNeighbors,
+    DistanceEstimate,
+    Drift,
+    components_needed,
+)
 from .engines import DaskEngine, Engine, LocalEngine
 from .estimators import (
     DiffusionMap,
@@ -15,6 +21,7 @@ from .estimators import (
 __version__: str
 
 __all__ = [
+    "Comparison",
     "DaskEngine",
     "DiffusionMap",
     "DiffusionNeighbors",

@@ -4,6 +4,7 @@ from heatsketch.diffusion._adapted_matrix import adapted_matrix
 from heatsketch.diffusion._affinity import gaussian_affinity, local_scales, with_self_loops
 from heatsketch.diffusion._all_times import sketch_all_times
 from heatsketch.diffusion._bandwidth import EpsilonEstimate, estimate_epsilon
+from heatsketch.diffusion._compare import Comparison, compare_groups
 from heatsketch.diffusion._confidence import DistanceEstimate, components_needed
 from heatsketch.diffusion._distances import (
     DiffusionNeighbors,
@@ -38,6 +39,7 @@ from heatsketch.diffusion._spectral import (
 )
 
 __all__ = [
+    "Comparison",
     "DiffusionCoordinates",
     "DiffusionNeighbors",
     "DistanceEstimate",
@@ -52,6 +54,7 @@ __all__ = [
     "bilipschitz_constant",
     "bistochastic_scaling",
     "certified_distortion",
+    "compare_groups",
     "components_needed",
     "degree_scaling",
     "diffusion_coordinates",

@@ -9,7 +9,8 @@ The stream, version 1, never changes. The four 64-bit words at tile ``t`` of a r
 Philox4x64-10 under the key ``(seed mod 2**64, seed div 2**64)`` at the counter
 ``(t, row, kind, 1)``, with kind 1 for Gaussians, 2 for Rademacher: the words that
 ``numpy.random.Philox`` promises. Kinds 3 and 4 are Gaussians as well. They draw points and pairs
-from which ``A`` is chosen, which must not depend on ``G``.
+from which ``A`` is chosen, which must not depend on ``G``. Kind 5 are Gaussians, too, by whose
+order :func:`compare_groups` permutes units.
 
 * A sign is one bit, 256 columns a tile: column ``c`` is bit ``c mod 64`` of word
   ``(c mod 256) div 64``, and a set bit means -1.
@@ -49,6 +50,7 @@ class Kind(IntEnum):
     RADEMACHER = 2  # the random matrix, of Rademacher entries
     SAMPLE = 3  # points whose distances tell a bandwidth
     TRIAL = 4  # sketches that tell how many lists of neighbours to search
+    PERMUTATION = 5  # keys by whose order units are permuted
 
 
 def gaussian_matrix(
@@ -133,7 +135,13 @@ def rademacher_matrix(
 
 
 def gaussians_apart(
-    kind: Kind, rows: int | ArrayLike, n_columns: int, *, dtype: DTypeLike = np.float64
+    kind: Kind,
+    rows: int | ArrayLike,
+    n_columns: int,
+    *,
+    seed: int = 0,
+    first_column: int = 0,
+    dtype: DTypeLike = np.float64,
 ) -> NDArray:
     """Return independent standard Gaussians that no random matrix of any seed contains.
 
@@ -144,7 +152,7 @@ def gaussians_apart(
     >>> bool((gaussians_apart(Kind.SAMPLE, 9, 1) == gaussian_matrix(9, 1, seed=0)).any())
     False
     """
-    return _block(kind, rows, n_columns, first_column=0, seed=0, dtype=dtype)
+    return _block(kind, rows, n_columns, first_column=first_column, seed=seed, dtype=dtype)
 
 
 def random_words(row: int, tile: int, *, kind: Kind, seed: int) -> NDArray[np.uint64]:

@@ -39,6 +39,7 @@ from heatsketch.diffusion._spectral import (
 )
 from heatsketch.engines import Engine
 from heatsketch.estimators._base import HeatEmbedding, checks_parameters
+from heatsketch.estimators._comparing import ComparingMixin
 from heatsketch.estimators._validation import seed_of
 from heatsketch.estimators._warnings import warn_about_decay, warn_about_rounding
 from heatsketch.exceptions import DtypeError, HeatSketchError, SpectrumError
@@ -55,7 +56,7 @@ FALL = 0.15
 LARGEST_POWER = 128
 
 
-class HeatSketch(HeatEmbedding):
+class HeatSketch(ComparingMixin, HeatEmbedding):
     r"""Embed points or graphs so that Euclidean distances are diffusion distances.
 
     .. math:: Y = \frac{1}{\sqrt{k}} f(A) G, \qquad E |y_i - y_j|^2 = |f(A)_i - f(A)_j|^2, \qquad

@@ -289,7 +289,7 @@ def search_lists(
         filled = np.arange(ids.shape[1]) < counts[:, np.newaxis]
         return counts, ids[filled], squares[filled]
 
-    return _found(search, len(queries))
+    return found_in_groups(search, len(queries))
 
 
 def search_within(
@@ -314,10 +314,10 @@ def search_within(
         counts = np.bincount(finders, minlength=len(queries[rows]))
         return counts, ids[order], squares[order]
 
-    return _found(search, len(queries))
+    return found_in_groups(search, len(queries))
 
 
-def _found(search: Callable[[slice], tuple[np.ndarray, ...]], n_queries: int) -> Found:
+def found_in_groups(search: Callable[[slice], tuple[np.ndarray, ...]], n_queries: int) -> Found:
     """Return the rows that all groups of queries find."""
     found = in_threads(search, _groups(n_queries), name="neighbours")
     counts, ids, squares = zip(*found, strict=True)

@@ -110,7 +110,7 @@ class TransformerNeighbors:
         CSR array of shape (n_new, n_points)
         """
         graph = _listed(self.transformer, X_new, len(self.order))
-        measure = _Measure(X_new, self.points, self.metric)
+        measure = Measure(X_new, self.points, self.metric)
         lists = _ones(graph)
         return _near(lists, _radii(lists, measure), self.lists, self.radii, measure)
 
@@ -153,7 +153,7 @@ def neighbors_by_transformer(
         check_symmetric_metric(metric, X)
     transformer.fit(X)
     graph = _listed(transformer, X, X.shape[0])
-    measure = _Measure(X, X, metric)
+    measure = Measure(X, X, metric)
     _check_metric(transformer, graph, measure)
     lists = _ones(graph)
     radii = _radii(lists, measure)
@@ -166,7 +166,7 @@ def _near(
     radii: np.ndarray,
     training_lists: sparse.csr_array,
     training_radii: np.ndarray,
-    measure: _Measure,
+    measure: Measure,
 ) -> sparse.csr_array:
     """Return the squared distances of those who share a listed point and are near enough."""
     listed_by = sparse.csr_array(training_lists.T)
@@ -181,7 +181,7 @@ def _near(
         sizes = np.bincount(first[near] - rows.start, minlength=rows.stop - rows.start)
         return sizes, second[near], d2[near]
 
-    chunks = _chunks(lists @ np.diff(listed_by.indptr), PAIRS // measure.width)
+    chunks = pair_chunks(lists @ np.diff(listed_by.indptr), measure)
     sizes, ids, squares = zip(*in_threads(search, chunks, name="neighbours"), strict=True)
     indptr = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
     dtype = index_dtype(len(training_radii), int(indptr[-1]))
@@ -189,7 +189,7 @@ def _near(
     return sparse.csr_array(entries, shape=(lists.shape[0], len(training_radii)))
 
 
-def _radii(lists: sparse.csr_array, measure: _Measure) -> np.ndarray:
+def _radii(lists: sparse.csr_array, measure: Measure) -> np.ndarray:
     """Return the squared distance to the last point listed for each row."""
 
     def farthest(rows: slice) -> np.ndarray:
@@ -199,13 +199,12 @@ def _radii(lists: sparse.csr_array, measure: _Measure) -> np.ndarray:
         )
         return np.maximum.reduceat(d2, some.indptr[:-1])  # no row is empty
 
-    chunks = _chunks(np.diff(lists.indptr), PAIRS // measure.width)
-    return np.concatenate(in_threads(farthest, chunks))
+    return np.concatenate(in_threads(farthest, pair_chunks(np.diff(lists.indptr), measure)))
 
 
-def _chunks(sizes: np.ndarray, most: int) -> Iterator[slice]:
-    """Cut rows so that the sizes of a chunk add up to ``most``, or to that of one row."""
-    groups = np.cumsum(sizes) // max(most, 1)
+def pair_chunks(sizes: np.ndarray, measure: Measure) -> Iterator[slice]:
+    """Cut rows so that a thread compares no more pairs at a time than it may, or those of a row."""
+    groups = np.cumsum(sizes) // max(PAIRS // measure.width, 1)
     ends = np.flatnonzero(np.diff(groups, append=np.inf)) + 1
     for start, stop in zip([0, *ends[:-1]], ends, strict=True):
         yield slice(int(start), int(stop))
@@ -242,7 +241,7 @@ def _ones(graph: sparse.csr_array) -> sparse.csr_array:
     return lists
 
 
-def _check_metric(transformer: Any, graph: sparse.csr_array, measure: _Measure) -> None:
+def _check_metric(transformer: Any, graph: sparse.csr_array, measure: Measure) -> None:
     """Compare distances to those of the transformer, as the median of some."""
     some = graph[:ROWS_COMPARED]
     first = np.repeat(np.arange(some.shape[0]), np.diff(some.indptr))
@@ -265,7 +264,7 @@ def _check_metric(transformer: Any, graph: sparse.csr_array, measure: _Measure) 
 # --- distances of pairs -----------------------------------------------------------------------
 
 
-class _Measure:
+class Measure:
     """Squared distances of some pairs of rows, the same bits whatever is computed beside them."""
 
     def __init__(self, X_new: Any, X: Any, metric: Any) -> None:

@@ -1,0 +1,527 @@
+r"""Do groups of rows differ, and where? A permutation test of the shares of groups around rows.
+
+.. math:: y_{ia} = \sum_j (A^p)_{ij} \, (1[g_j = a] - \pi_a), \qquad
+          z_{ia} = \frac{y_{ia}}{\sqrt{\frac{1}{B + 1} \sum_b (y_{ia}^{(b)})^2}}
+
+Row ``j`` belongs to the group :math:`g_j`, and :math:`\pi_a` is the share of group ``a`` among
+units. So :math:`y_{ia} / \sum_j (A^p)_{ij}` is the share of the group around row ``i``, less its
+mean over permutations. The sum runs over the observed groups, ``b = 0``, and ``B`` permutations
+of them. The statistic is the largest :math:`|z|` over rows, groups and powers,
+
+.. math:: T_b = \max_{i, a, p} |z_{ia}^{(b)}|, \qquad
+          P = \frac{\#\{b : T_b \ge T_0\}}{B + 1}.
+
+If groups do not differ, the ``B + 1`` columns are exchangeable, given the operator. All of them
+enter the scale of a row alike, so that :math:`T_0, \ldots, T_B` are exchangeable, too: ``P`` is at
+most ``level`` with a probability of at most ``level``, for any ``A``, number of rows and powers.
+Counted for one row, :math:`\#\{b : T_b \ge |z_i|\} / (B + 1)` is its p-value adjusted for all
+rows (Westfall and Young, 1993): the family-wise error of the rows that are flagged is ``level``.
+A value ``y`` depends on the rows that heat reaches in ``p`` steps only. So a change elsewhere
+flags a row only if heat from there reaches it.
+
+A unit is a row, unless rows belong together; all rows of a unit are permuted as one. The units of
+a permutation are sorted by random numbers that depend on the seed, the unit and the permutation
+only, and assigned to the groups in this order.
+"""
+
+from __future__ import annotations
+
+import html
+import reprlib
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from math import factorial, prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from heatsketch._core.checks import MISSING, check_integer
+from heatsketch._core.parallel import in_threads
+from heatsketch._core.partitioned import (
+    PIECE,
+    computed,
+    from_each_block,
+    in_memory,
+    of_pieces,
+    over_rows,
+)
+from heatsketch.diffusion._random_matrix import Kind, gaussians_apart
+from heatsketch.diffusion._sketch import diffuse_path
+from heatsketch.exceptions import DtypeError, HeatSketchError, HeatSketchWarning, MissingValueError
+
+POWERS = (2, 4, 8, 16)
+TILE_BYTES = 2**31  # that permutations may take at a time
+KEYS_AT_A_TIME = 8  # columns that one tile of the random stream holds
+MANY_UNITS = 100  # which have more permutations than anybody draws
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Whether groups of rows differ, and around which rows.
+
+    Attributes
+    ----------
+    p_value : float
+        How likely groups that do not differ look so different around any row.
+    p_values : array of shape (n,)
+        The same for each row, adjusted for all rows.
+    z : array of shape (n,)
+        How far the share of :attr:`group` around the row is from its mean over permutations, in
+        standard deviations: of all groups and powers the one that is farthest.
+    effect : array of shape (n,)
+        That share less its mean over permutations: 0.2 where 70 % are of the group, and 50 % are
+        expected.
+    group : array of shape (n,)
+        The group that ``z`` and ``effect`` are about; always the second of two.
+    power : array of int of shape (n,)
+        The diffusion time that ``z`` and ``effect`` are about.
+    groups : array
+        All groups, sorted.
+    level : float
+        Family-wise error of :attr:`flagged`.
+    n_permutations : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import HeatSketch
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> X[200:220] = X[200:220] / 10 + 2
+    >>> HeatSketch(8).fit(X).compare(np.arange(300) >= 200)
+    Comparison(p_value=0.005, 21 of 300 rows flagged at level 0.05)
+    """
+
+    p_value: float
+    p_values: np.ndarray
+    z: np.ndarray
+    effect: np.ndarray
+    group: np.ndarray
+    power: np.ndarray
+    groups: np.ndarray
+    level: float
+    n_permutations: int
+
+    @property
+    def flagged(self) -> np.ndarray:
+        """Rows around which groups differ: an array of bool of shape (n,)."""
+        return self.p_values <= self.level
+
+    def at(self, rows: np.ndarray) -> Comparison:
+        """Return the comparison of some rows, or of all in another order.
+
+        Parameters
+        ----------
+        rows : array of int or bool
+
+        Returns
+        -------
+        Comparison
+        """
+        names = ("p_values", "z", "effect", "group", "power")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+
+    def __repr__(self) -> str:
+        return f"Comparison(p_value={self.p_value:.3g}, {self._count})"
+
+    @property
+    def _count(self) -> str:
+        return f"{self.flagged.sum()} of {len(self.z)} rows flagged at level {self.level:g}"
+
+    def _repr_html_(self) -> str:
+        """Return a table of the flagged rows, by group, for a notebook."""
+        lines = []
+        for label in self.groups[-1:] if len(self.groups) == 2 else self.groups:
+            for sign, more in ((1, "more"), (-1, "less")):
+                rows = self.flagged & (self.group == label) & (sign * self.z > 0)
+                if rows.any():
+                    name, share = html.escape(str(label)), np.median(self.effect[rows])
+                    cells = f"{more} {name}", rows.sum(), f"{share:+.2f}"
+                    lines.append("".join(f"<td>{cell}</td>" for cell in cells))
+        head = "".join(f"<th>{cell}</th>" for cell in ("around", "rows", "median effect"))
+        rows = "".join(f"<tr>{line}</tr>" for line in (head, *lines) if lines)
+        return f"<p>p = {self.p_value:.3g}, {self._count}</p><table>{rows}</table>"
+
+
+def compare_groups(
+    A: Any,
+    group: Any,
+    *,
+    units: Any = None,
+    powers: Iterable[int] = POWERS,
+    n_permutations: int = 199,
+    level: float = 0.05,
+    seed: int = 0,
+) -> Comparison:
+    r"""Test whether groups of rows differ, and find the rows around which they do.
+
+    .. math:: y_{ia} = \sum_j (A^p)_{ij} \, (1[g_j = a] - \pi_a)
+
+    is how much more of group ``a`` is around row ``i`` than on average over permutations. The
+    test statistic is the largest :math:`|z|` over rows, groups and powers, where ``z`` is ``y`` in
+    standard deviations over permutations. With more than two groups each is compared with all
+    others together.
+
+    Parameters
+    ----------
+    A : HeatOperator
+    group : array of shape (n,)
+        Labels of rows, of two or more kinds.
+    units : array of shape (n,), optional
+        Rows with the same label belong to one unit, for instance one person, and are permuted as
+        one. All are of one group. If left out, each row is a unit.
+    powers : iterable of int, default=(2, 4, 8, 16)
+        Diffusion times: how far around a row to look. The largest ``z`` of all powers counts, in
+        permutations too, so that the test keeps its level.
+    n_permutations : int, default=199
+    level : float, default=0.05
+        Family-wise error of the rows that are flagged.
+    seed : int, default=0
+        Of the permutations.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    HeatSketchError
+        If there are no two groups, labels do not fit, or a unit has rows of two groups.
+
+    Warns
+    -----
+    HeatSketchWarning
+        If units are so few that no p-value can be as small as ``level``.
+
+    References
+    ----------
+    P. H. Westfall and S. S. Young, "Resampling-Based Multiple Testing", Wiley (1993).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion import compare_groups, gaussian_affinity, heat_operator
+    >>> from heatsketch.diffusion import symmetric_scaling
+    >>> from heatsketch.graph import neighbor_graph
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(size=(200, 2)), rng.normal(size=(200, 2)) + [0.8, 0]])
+    >>> K = gaussian_affinity(neighbor_graph(X, n_neighbors=15), epsilon=0.1)
+    >>> compare_groups(heat_operator(K, symmetric_scaling(K)), np.arange(400) // 200).p_value
+    0.005
+    """
+    n_permutations = check_integer("n_permutations", n_permutations)
+    design = _design(group, units, A.shape[0])
+    _check_level(level, n_permutations, design.sizes)
+    rows = _in_blocks_of(A, design.code_of_row)
+    shares = _Shares(A, rows, design.sizes, _checked_powers(powers), seed)
+    observed = shares.observed()
+    scales, maxima = _scales_and_maxima(shares, observed, n_permutations)
+    blocks, scales = ([in_memory(array) for array in arrays] for arrays in (observed, scales))
+    z = np.hstack([_ratio(Y[:, :-1], s) for Y, s in zip(blocks, scales, strict=True)])
+    effect = np.hstack([Y[:, :-1] / Y[:, -1:] for Y in blocks])
+    # Of all powers and groups the one that is farthest from its mean over permutations.
+    counted = design.groups[-shares.n_counted :]
+    best, places = np.argmax(np.abs(z), axis=1), np.arange(len(z))
+    p_values = _adjusted_p_values(np.abs(z[places, best]), maxima, A.dtype)
+    return Comparison(
+        p_value=float(p_values.min()),
+        p_values=p_values,
+        z=z[places, best],
+        effect=effect[places, best],
+        group=counted[best % len(counted)],
+        power=np.repeat(shares.powers, len(counted))[best],
+        groups=design.groups,
+        level=level,
+        n_permutations=n_permutations,
+    )
+
+
+def _scales_and_maxima(
+    shares: _Shares, observed: list[Any], n_permutations: int
+) -> tuple[list[Any], np.ndarray]:
+    """Return the scales of rows at each power, and the largest ``|z|`` of each permutation."""
+    tiles = shares.tiles(n_permutations)
+    # One tile is kept. Several do not fit in memory together, and are computed twice.
+    permuted = cache(shares.permuted) if len(tiles) == 1 else shares.permuted
+    squares = [shares.sums_of_squares(Y[:, :-1]) for Y in observed]
+    for tile in tiles:
+        for place, Y in enumerate(permuted(tile)):
+            total = squares[place] + shares.sums_of_squares(Y)
+            squares[place] = computed(shares.A.matrix, total)
+    scales = [np.sqrt(total / (1 + n_permutations)) for total in squares]
+    maxima = [
+        np.max([_largest(*pair) for pair in zip(permuted(tile), scales, strict=True)], axis=0)
+        for tile in tiles
+    ]
+    return scales, np.concatenate(maxima)
+
+
+def _adjusted_p_values(sizes: np.ndarray, maxima: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return how often permutations, the observed groups among them, have a ``|z|`` so large."""
+    # Groups that are the same but for their names have the same but for rounding.
+    least = sizes * (1 - np.sqrt(np.finfo(dtype).eps))
+    return (1 + len(maxima) - np.searchsorted(np.sort(maxima), least)) / (1 + len(maxima))
+
+
+@dataclass(frozen=True, eq=False)
+class _Shares:
+    """Shares of groups around rows, less their means: as observed, and in permutations.
+
+    Attributes
+    ----------
+    A : HeatOperator
+    rows : array of int of shape (n,)
+        Unit and group of each row; see :class:`_Design`.
+    sizes : array of int
+        How many units are of each group.
+    powers : list of int
+    seed : int
+    """
+
+    A: Any
+    rows: Any
+    sizes: np.ndarray
+    powers: list[int]
+    seed: int
+
+    @property
+    def n_counted(self) -> int:
+        """How many groups are counted; the second of two says it all."""
+        return _n_counted(self.sizes)
+
+    def observed(self) -> list[Any]:
+        """Return at each power the columns of the counted groups, and then the sums of ``A**p``."""
+        fill = partial(_observed_block, sizes=self.sizes, dtype=self.A.dtype)
+        return self._path(over_rows(fill, self.rows, self.n_counted + 1))
+
+    def permuted(self, tile: range) -> list[Any]:
+        """Return at each power the columns of the counted groups in some permutations."""
+        limits = _largest_keys(self.sizes, tile, self.seed)
+        options = {"sizes": self.sizes, "seed": self.seed, "dtype": self.A.dtype}
+        fill = partial(_permuted_block, limits=limits, first=tile.start, **options)
+        return self._path(over_rows(fill, self.rows, len(tile) * self.n_counted))
+
+    def tiles(self, n_permutations: int) -> list[range]:
+        """Return the numbers of permutations, from one on, cut so that a tile fits in memory."""
+        n_bytes = self.A.shape[0] * self.A.dtype.itemsize * self.n_counted * (len(self.powers) + 4)
+        width = max(1, TILE_BYTES // n_bytes // KEYS_AT_A_TIME) * KEYS_AT_A_TIME
+        return [
+            range(i, min(i + width, n_permutations + 1))
+            for i in range(1, n_permutations + 1, width)
+        ]
+
+    def sums_of_squares(self, block: Any) -> Any:
+        """Return those of each counted group, over all columns."""
+        sums = partial(_sums_of_squares, n_counted=self.n_counted)
+        if isinstance(block, np.ndarray):
+            return sums(block)
+        chunks = block.chunks[0], (self.n_counted,)
+        return block.map_blocks(sums, chunks=chunks, meta=np.empty((0, 0)))
+
+    def _path(self, block: Any) -> list[Any]:
+        """Return ``A**p`` times a block, the stationary direction included."""
+        part = self.A.stationary_part(self.A.stationary_coefficients(block))
+        blocks = diffuse_path(self.A, block, powers=self.powers)
+        for place in range(len(blocks)):
+            blocks[place] += part
+        return blocks
+
+
+def _largest_keys(sizes: np.ndarray, tile: range, seed: int) -> np.ndarray:
+    """Return the largest key of each group but the last, in each permutation."""
+    n_units, lasts = int(sizes.sum()), np.cumsum(sizes)[:-1] - 1
+
+    def some(first: int) -> np.ndarray:
+        n_columns = min(KEYS_AT_A_TIME, tile.stop - first)
+        keys = gaussians_apart(Kind.PERMUTATION, n_units, n_columns, seed=seed, first_column=first)
+        return np.partition(keys.T, lasts, axis=1)[:, lasts].T
+
+    return np.hstack([some(first) for first in tile[::KEYS_AT_A_TIME]])
+
+
+# --- blocks of rows ------------------------------------------------------------------------
+
+
+def _in_blocks_of(A: Any, vector: np.ndarray) -> Any:
+    """Return a vector in the blocks of rows of an operator."""
+    if isinstance(A.stationary, np.ndarray):
+        return vector
+    return computed(A.matrix, np.isfinite(A.stationary) * vector)
+
+
+def _n_counted(sizes: np.ndarray) -> int:
+    return 1 if len(sizes) == 2 else len(sizes)
+
+
+def _centred(groups: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Return for each counted group whether an entry is of it, less the share of its units."""
+    counted = np.arange(len(sizes))[-_n_counted(sizes) :]
+    return (groups[..., np.newaxis] == counted) - sizes[counted] / sizes.sum()
+
+
+def _observed_block(codes: np.ndarray, *, sizes: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return the columns of the counted groups, and then one of ones."""
+    columns = _centred(codes % len(sizes), sizes)
+    return np.append(columns, np.ones((len(codes), 1)), axis=1).astype(dtype)
+
+
+def _permuted_block(
+    codes: np.ndarray,
+    *,
+    sizes: np.ndarray,
+    limits: np.ndarray,
+    first: int,
+    seed: int,
+    dtype: Any,
+) -> np.ndarray:
+    """Return the columns of the counted groups in each permutation."""
+    n_columns = limits.shape[1]
+    out = np.empty((len(codes), n_columns, _n_counted(sizes)), dtype)
+
+    def fill(start: int) -> None:
+        rows = slice(start, start + PIECE)
+        units = codes[rows] // len(sizes)
+        keys = gaussians_apart(Kind.PERMUTATION, units, n_columns, seed=seed, first_column=first)
+        out[rows] = _centred(sum(keys > limit for limit in limits), sizes)
+
+    in_threads(fill, range(0, len(codes), PIECE))
+    return out.reshape(len(codes), out.shape[1] * out.shape[2])
+
+
+def _sums_of_squares(block: np.ndarray, *, n_counted: int) -> np.ndarray:
+    """Return the sums of each counted group over all columns."""
+
+    def sums(piece: np.ndarray) -> np.ndarray:
+        squares = np.square(piece, dtype=np.float64)
+        return squares.reshape(len(piece), -1, n_counted).sum(axis=1)
+
+    return np.concatenate(of_pieces(sums, block))
+
+
+def _largest(block: Any, scale: Any) -> np.ndarray:
+    """Return the largest ``|z|`` of each permutation, over rows and groups."""
+    return np.max(from_each_block(_largest_of_rows, block, scale), axis=0)
+
+
+def _largest_of_rows(block: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    def largest(start: int) -> np.ndarray:
+        rows = slice(start, start + PIECE)
+        columns = block[rows].reshape(len(block[rows]), -1, scale.shape[1])
+        return np.abs(_ratio(columns, scale[rows, np.newaxis])).max(axis=(0, 2))
+
+    return np.max(in_threads(largest, range(0, len(block), PIECE)), axis=0)
+
+
+def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Return the part in units of the whole, zero where there is nothing at all."""
+    return np.divide(part, whole, out=np.zeros(part.shape), where=whole > 0)
+
+
+# --- what comes in -------------------------------------------------------------------------
+
+
+class _Design(NamedTuple):
+    """Groups and units.
+
+    Attributes
+    ----------
+    groups : array
+        Labels, sorted.
+    sizes : array of int
+        How many units are of each group.
+    code_of_row : array of int
+        Number of the unit, times the number of groups, plus the number of the group.
+    """
+
+    groups: np.ndarray
+    sizes: np.ndarray
+    code_of_row: np.ndarray
+
+
+def _design(group: Any, units: Any, n_rows: int) -> _Design:
+    groups, group_of_row = _numbered("group", group, n_rows)
+    if len(groups) < 2:
+        raise HeatSketchError(
+            f"group={reprlib.repr(groups.tolist())} is one group; give labels of two or more."
+        )
+    labels, unit_of_row = _numbered("units", np.arange(n_rows) if units is None else units, n_rows)
+    codes = unit_of_row * len(groups) + group_of_row
+    unit, group_of_unit = np.divmod(np.unique(codes), len(groups))
+    if len(unit) > len(labels):
+        mixed = unit[np.flatnonzero(np.diff(unit) == 0)[0]]
+        raise HeatSketchError(
+            f"units: {labels[mixed]!r} has rows of several groups, of which a permutation can keep "
+            "none; give each of its samples a unit of its own, or leave it out."
+        )
+    sizes = np.bincount(group_of_unit, minlength=len(groups))
+    return _Design(groups, sizes, codes)
+
+
+def _numbered(name: str, labels: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct labels, and which of them each row has."""
+    values = checked_labels(name, labels, n_rows)
+    try:
+        return np.unique(values, return_inverse=True)
+    except TypeError as error:
+        kinds = sorted({type(value).__name__ for value in values.tolist()})
+        raise DtypeError(
+            f"{name} has labels of the types {', '.join(kinds)}, which cannot be sorted; use one "
+            "type."
+        ) from error
+
+
+def checked_labels(name: str, labels: Any, n_rows: int) -> np.ndarray:
+    """Return labels as an array, one for each row, of which none is missing."""
+    values = np.asarray(labels)
+    if values.shape != (n_rows,):
+        raise HeatSketchError(
+            f"{name} of shape {values.shape} must be {n_rows} labels, one for each row."
+        )
+    given = values.tolist() if values.dtype.kind in "fO" else []
+    missing = [place for place, value in enumerate(given) if _is_missing(value)]
+    if missing:
+        raise MissingValueError(
+            f"{name} has no label in row {missing[0]}; leave out such rows, or give them a label."
+        )
+    return values
+
+
+def _is_missing(value: Any) -> bool:
+    return type(value).__name__ in MISSING or value != value
+
+
+def _checked_powers(powers: Any) -> list[int]:
+    given = powers if isinstance(powers, Iterable) else [powers]
+    whole = {check_integer("powers", power) for power in given}
+    if not whole:
+        raise HeatSketchError(f"powers={powers!r} is empty; use powers={POWERS}.")
+    return sorted(whole)
+
+
+def _check_level(level: float, n_permutations: int, sizes: np.ndarray) -> None:
+    if not 0 < level < 1:
+        raise HeatSketchError(f"level={level!r} must be between 0 and 1; use 0.05.")
+    if level * (n_permutations + 1) < 1:
+        raise HeatSketchError(
+            f"n_permutations={n_permutations} allows no p-value below "
+            f"{1 / (n_permutations + 1):.3g}; use {int(np.ceil(1 / level)) - 1} or more for "
+            f"level={level}."
+        )
+    rarest = 1 / _n_partitions(sizes)
+    if rarest > level:
+        warnings.warn(
+            f"units: {' and '.join(map(str, sizes))} units have so few permutations that no "
+            f"p-value is reliably below {rarest:.2g}, and level={level}; use more units.",
+            HeatSketchWarning,
+            stacklevel=3,
+        )
+
+
+def _n_partitions(sizes: np.ndarray) -> float:
+    """Return into how many different parts of these sizes units can be dealt."""
+    n_units = int(sizes.sum())
+    if n_units > MANY_UNITS:
+        return np.inf
+    same = np.unique(sizes, return_counts=True)[1]  # groups that may change their names
+    return factorial(n_units) / prod(map(factorial, [*sizes.tolist(), *same.tolist()]))

@@ -1,0 +1,327 @@
+"""Laws of compare: the definition, its level, its flags, and who may be exchanged for whom."""
+
+import itertools
+
+import numpy as np
+import pytest
+from registry import SEEDS, affinity, cloud
+from scipy import sparse
+from scipy.spatial.distance import pdist, squareform
+from sklearn.datasets import load_digits
+from sklearn.neighbors import KNeighborsTransformer
+
+from heatsketch import HeatSketch
+from heatsketch.diffusion import _compare, compare_groups, heat_operator, symmetric_scaling
+from heatsketch.diffusion._random_matrix import Kind, gaussians_apart
+from heatsketch.exceptions import (
+    DtypeError,
+    HeatSketchError,
+    HeatSketchWarning,
+    MissingValueError,
+    TrainingDataError,
+)
+from heatsketch.graph import neighbor_graph
+from heatsketch.graph._joined import joined_graph
+from heatsketch.graph._neighbors import find_neighbors
+from heatsketch.testing import tolerance
+
+FIELDS = ("p_values", "z", "effect", "group", "power", "flagged")
+
+
+def operator(X, epsilon=0.5, n_neighbors=10, dtype=np.float64):
+    K = affinity(X.astype(dtype), epsilon, n_neighbors)
+    return heat_operator(K, symmetric_scaling(K))
+
+
+def dense(A):
+    return A @ np.eye(A.shape[0], dtype=A.dtype)
+
+
+def by_definition(A, group, units, powers, n_permutations, seed):
+    """Return z and effect of all rows, powers and groups, and the maxima, from dense matrices."""
+    groups, codes = np.unique(group, return_inverse=True)
+    _, first, unit = np.unique(units, return_index=True, return_inverse=True)
+    ranked = np.sort(codes[first])
+    columns = [codes]
+    for b in range(1, n_permutations + 1):
+        keys = gaussians_apart(Kind.PERMUTATION, len(first), 1, seed=seed, first_column=b)[:, 0]
+        columns.append(ranked[np.argsort(np.argsort(keys))][unit])
+    labels = np.stack(columns, axis=1)
+    counted = range(len(groups))[-1:] if len(groups) == 2 else range(len(groups))
+    z, effect = [], []
+    for power in powers:
+        M = np.linalg.matrix_power(dense(A), power)
+        for a in counted:
+            y = M @ ((labels == a) - np.mean(ranked == a))
+            z.append(y / np.sqrt(np.mean(y**2, axis=1, keepdims=True)))
+            effect.append(y[:, 0] / M.sum(axis=1))
+    return np.stack(z)[:, :, 0], np.stack(effect), np.abs(z).max(axis=(0, 1))
+
+
+DESIGNS = {
+    "two groups": (np.arange(60) % 2, None),
+    "one to five": (np.arange(60) % 6 == 0, None),
+    "three groups": (np.array(["b", "a", "c"])[np.arange(60) % 3], None),
+    "units": (np.arange(60) // 5 % 2, np.arange(60) // 5),
+    "units of other sizes, three groups": (np.arange(60) // 4 % 14 % 3, np.arange(60) // 4 % 14),
+}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("design", DESIGNS)
+def test_it_is_what_it_is_defined_to_be(design, seed):
+    group, units = DESIGNS[design]
+    A, powers = operator(cloud(60, 2, seed)), (1, 3)
+    found = compare_groups(A, group, units=units, powers=powers, n_permutations=39, seed=seed)
+    units = np.arange(60) if units is None else units
+    z, effect, maxima = by_definition(A, group, units, powers, 39, seed)
+    best, rows = np.abs(z).argmax(axis=0), np.arange(60)
+    np.testing.assert_allclose(
+        found.z, z[best, rows], rtol=0, atol=tolerance(A.dtype, terms=A.shape[0])
+    )
+    np.testing.assert_allclose(
+        found.effect, effect[best, rows], rtol=0, atol=tolerance(A.dtype, terms=A.shape[0])
+    )
+    counted = len(z) // 2
+    np.testing.assert_array_equal(found.power, np.take(powers, best // counted))
+    np.testing.assert_array_equal(found.group, np.unique(group)[-counted:][best % counted])
+    p_values = np.mean(maxima * (1 + 1e-9) >= np.abs(found.z)[:, np.newaxis], axis=1)
+    np.testing.assert_allclose(found.p_values, p_values)
+    assert found.p_value == found.p_values.min()
+    assert found.flagged.any() == (found.p_value <= found.level)
+
+
+NULLS = {
+    "balanced": (np.arange(40) % 2, None),
+    "one to ten": (np.arange(44) < 4, None),
+    "three groups": (np.arange(42) % 3, None),
+    "units": (np.arange(60) // 3 % 2, np.arange(60) // 3),
+}
+
+
+@pytest.mark.parametrize("null", NULLS)
+def test_groups_that_do_not_differ_are_found_at_the_level(null):
+    """Units are clusters, which differ from each other; rows alone would be found too often."""
+    group, units = NULLS[null]
+    n_runs, n_found, rng = 200, 0, np.random.default_rng(1)
+    for run in range(n_runs):
+        X = rng.standard_normal((len(group), 2))
+        if units is not None:
+            X += 2 * rng.standard_normal((units.max() + 1, 2))[units]
+        options = {"units": units, "powers": (1, 4), "n_permutations": 19, "seed": run}
+        n_found += compare_groups(operator(X, 1.0, 6), group, **options).flagged.any()
+    assert abs(n_found / n_runs - 0.05) < 4 * np.sqrt(0.05 * 0.95 / n_runs)
+
+
+def test_rows_of_a_unit_are_not_independent():
+    """What the test for units would find wrong if rows were permuted instead."""
+    group, units = NULLS["units"]
+    n_found, rng = 0, np.random.default_rng(1)
+    for run in range(60):
+        X = rng.standard_normal((60, 2)) + 5 * rng.standard_normal((20, 2))[units]
+        n_found += (
+            compare_groups(operator(X, 1.0, 6), group, n_permutations=19, seed=run).p_value < 0.1
+        )
+    assert n_found > 20
+
+
+@pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
+def test_flags_lie_where_the_change_is_and_nowhere_else():
+    """Five clusters, of which the second sample has one elsewhere."""
+    n_runs, rows, wrong, right = 40, np.arange(500), 0, []
+    cluster, group = rows % 5, rows // 250
+    for run in range(n_runs):
+        X = (
+            cloud(500, 3, seed=run)
+            + 20 * np.eye(5, 3, k=-1)[cluster]
+            + 20 * (cluster == 4)[:, np.newaxis]
+        )
+        X[(cluster == 2) & (group == 1), 2] += 1.5
+        found = HeatSketch(4, power=1, random_state=run).fit(X).compare(group)
+        right.append(found.flagged[cluster == 2].mean())
+        wrong += found.flagged[cluster != 2].any()
+    assert wrong <= 0.05 * n_runs + 3 * np.sqrt(0.05 * 0.95 * n_runs)
+    assert np.mean(right) > 0.1
+
+
+def test_another_order_of_rows_gives_the_same_in_that_order():
+    X, rng = cloud(300), np.random.default_rng(0)
+    group, order = X[:, 0] + rng.standard_normal(300) > 0, rng.permutation(300)
+    wanted = HeatSketch(4).fit(X, row_ids=np.arange(300)).compare(group)
+    found = HeatSketch(4).fit(X[order], row_ids=order).compare(group[order])
+    for field in FIELDS:
+        np.testing.assert_array_equal(getattr(found, field), getattr(wanted, field)[order])
+
+
+def test_names_of_groups_do_not_matter():
+    A, group = operator(cloud(100)), np.arange(100) // 50
+    one = compare_groups(A, group)
+    other = compare_groups(A, np.array(["z", "a"])[group])
+    np.testing.assert_allclose(other.z, -one.z, rtol=0, atol=tolerance(A.dtype, terms=A.shape[0]))
+    np.testing.assert_allclose(
+        other.effect, -one.effect, rtol=0, atol=tolerance(A.dtype, terms=A.shape[0])
+    )
+    assert other.p_value == one.p_value
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_tiles_of_permutations_change_nothing_but_memory(monkeypatch, n_groups, dtype):
+    A = operator(cloud(5000, 2), dtype=dtype)
+    group = np.arange(5000) % n_groups
+    wanted = compare_groups(A, group, n_permutations=25)
+    monkeypatch.setattr(_compare, "TILE_BYTES", 1)
+    found = compare_groups(A, group, n_permutations=25)
+    np.testing.assert_allclose(found.z, wanted.z, rtol=0, atol=tolerance(A.dtype, terms=A.shape[0]))
+    np.testing.assert_array_equal(found.p_values, wanted.p_values)
+
+
+@pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
+def test_effects_are_shares():
+    """Two clusters that never mix: around each row there is one group only."""
+    X = cloud(100)
+    X[:30] += 100
+    found = HeatSketch(4, power=1).fit(X).compare(np.arange(100) < 30)
+    np.testing.assert_allclose(found.effect, np.where(np.arange(100) < 30, 0.7, -0.3))
+    assert found.flagged.all()
+    assert str(found) == "Comparison(p_value=0.005, 100 of 100 rows flagged at level 0.05)"
+    page = found._repr_html_()
+    assert "<td>more True</td><td>30</td><td>+0.70</td>" in page
+    assert "<td>less True</td><td>70</td><td>-0.30</td>" in page
+
+
+def test_a_label_is_no_part_of_a_page():
+    X = cloud(60)
+    found = HeatSketch(4, power=1).fit(X).compare(np.where(X[:, 0] > 0, "<b>", "0"))
+    assert "&lt;b&gt;" in found._repr_html_()
+
+
+ROWS = np.arange(60)
+INVALID = {
+    "group of other length": ({"group": ROWS[:9] % 2}, HeatSketchError, r"group of shape \(9,\)"),
+    "one group": ({"group": 0 * ROWS}, HeatSketchError, r"group=\[0\] is one group; give labels"),
+    "no label": (
+        {"group": np.where(ROWS == 7, np.nan, ROWS % 2)},
+        MissingValueError,
+        "group has no label in row 7",
+    ),
+    "None": (
+        {"group": np.array([None, *"ab" * 29, "a"], object)},
+        MissingValueError,
+        "group has no label in row 0",
+    ),
+    "two types": (
+        {"group": np.array([1, "a"] * 30, object)},
+        DtypeError,
+        "group has labels of the types int, str",
+    ),
+    "unit of two groups": (
+        {"units": ROWS // 7},
+        HeatSketchError,
+        r"units: .*0.* has rows of several groups",
+    ),
+    "units of other length": ({"units": [1]}, HeatSketchError, r"units of shape \(1,\)"),
+    "no powers": ({"powers": []}, HeatSketchError, r"powers=\[\] is empty; use powers="),
+    "power zero": ({"powers": [0]}, HeatSketchError, "powers=0"),
+    "no permutations": ({"n_permutations": 0}, HeatSketchError, "n_permutations=0"),
+    "few permutations": (
+        {"n_permutations": 9},
+        HeatSketchError,
+        "n_permutations=9 allows no p-value below 0.1; use 19 or more for level=0.05",
+    ),
+    "level": ({"level": 1.5}, HeatSketchError, "level=1.5 must be between 0 and 1"),
+}
+
+
+@pytest.mark.parametrize("case", INVALID)
+def test_what_cannot_be_compared_is_refused(case):
+    options, error, message = INVALID[case]
+    with pytest.raises(error, match=message):
+        compare_groups(operator(cloud(60)), **({"group": ROWS % 2} | options))
+
+
+def test_few_units_are_warned_of():
+    A = operator(cloud(60))
+    with pytest.warns(HeatSketchWarning, match=r"3 and 3 units .* below 0.1, and level=0.05"):
+        compare_groups(A, ROWS // 30, units=ROWS // 10)
+    compare_groups(A, ROWS // 30, units=ROWS // 6)  # 5 and 5 have 126 permutations
+
+
+def test_a_model_without_its_training_data_cannot_compare(tmp_path):
+    from heatsketch import load
+
+    HeatSketch(4, power=1).fit(cloud(60)).save(tmp_path / "model", training_data=False)
+    with pytest.raises(TrainingDataError, match="compare needs the training data"):
+        load(tmp_path / "model").compare(ROWS % 2)
+
+
+# --- a new sample ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        ("normal", {}),
+        ("normal", {"metric": "cosine", "normalization": "bistochastic"}),
+        ("normal", {"metric": "manhattan", "epsilon": 0.5, "n_neighbors": 5}),
+        ("digits", {}),  # with many ties
+        ("sparse digits", {"normalization": "degree"}),
+    ],
+)
+def test_a_new_sample_is_compared_as_in_a_fit_to_both(data, options):
+    X = cloud(400) if data == "normal" else load_digits().data[:400]
+    X = sparse.csr_array(X) if data.startswith("sparse") else X
+    X_new = X[300:] * 1.1
+    wanted = (
+        HeatSketch(4, power=1, **options)
+        .fit(stacked(X[:300], X_new))
+        .compare(np.arange(400) >= 300)
+    )
+    found = HeatSketch(4, power=1, **options).fit(X[:300]).compare_to(X_new)
+    assert found.p_value == wanted.p_value
+    np.testing.assert_allclose(found.z, wanted.z, rtol=0, atol=tolerance(np.float64, terms=400))
+    np.testing.assert_allclose(
+        found.effect, wanted.effect, rtol=0, atol=tolerance(np.float64, terms=400)
+    )
+    assert (found.groups.tolist(), set(found.group)) == (["reference", "new"], {"new"})
+
+
+def stacked(X, X_new):
+    return sparse.vstack([X, X_new]) if sparse.issparse(X) else np.concatenate([X, X_new])
+
+
+@pytest.mark.parametrize("n_new", [1, 5])
+def test_a_new_sample_may_have_fewer_points_than_neighbors(n_new):
+    X, X_new = cloud(100), cloud(n_new, seed=1)
+    found = HeatSketch(4, power=1).fit(X).compare_to(X_new)
+    assert len(found.z) == 100 + n_new
+
+
+def test_new_points_are_joined_to_lists():
+    """The graph of all points in the lists of some, which misses few neighbours of anybody."""
+    X = cloud(6000, 3)
+    neighbors, d2 = find_neighbors(X[:5000], n_neighbors=10, n_probes=3)
+    joined = joined_graph(neighbors, d2, X[5000:])
+    order = np.concatenate([neighbors.order, np.arange(5000, 6000)])
+    wanted = neighbor_graph(X, n_neighbors=10)[order][:, order]
+    assert abs(joined - joined.T).max() == 0
+    joined.data[:] = wanted.data[:] = 1
+    common = joined * wanted
+    for rows, columns in itertools.product((order < 5000, order >= 5000), repeat=2):
+        assert common[rows][:, columns].nnz > 0.95 * wanted[rows][:, columns].nnz
+
+
+@pytest.mark.parametrize(
+    ("options", "X"),
+    [
+        ({"n_neighbors": None}, cloud(60)),
+        ({"neighbors": KNeighborsTransformer(n_neighbors=5)}, cloud(60)),
+        ({"metric": "precomputed"}, squareform(pdist(cloud(60)))),
+        ({"affinity": "precomputed"}, affinity(cloud(60), 1.0)),
+        ({}, np.repeat(cloud(10), 6, axis=0)),
+    ],
+)
+def test_points_that_cannot_be_joined_are_refused(options, X):
+    model = HeatSketch(4, power=1, **options).fit(X)
+    with pytest.raises(HeatSketchError, match="fit a model to both samples, and use its compare"):
+        model.compare_to(X)
