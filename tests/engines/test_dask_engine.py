@@ -432,7 +432,7 @@ def test_warnings_are_those_of_one_machine(client, tmp_path):
     X = cloud(6000)
     X[:3000] += 50
     model = HeatSketch(2, power=2, n_neighbors=5, engine=DaskEngine(client, storage=tmp_path))
-    with pytest.warns(DisconnectedGraphWarning, match="=2 connected"):
+    with pytest.warns(DisconnectedGraphWarning, match="has 2 connected"):
         model.fit(X)
 
 
