@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: bits lines help install lint test lowest sanitize nightly weekly repeat fuzz mutants audit sbom docs newuser pictures bench chaos grid reproduce clean
+.PHONY: accessibility bits digests dist evidence lines help install lint portable smoke stages test upcoming lowest sanitize nightly weekly repeat fuzz mutants audit sbom docs newuser pictures bench chaos grid reproduce clean
 
 help: ## list these targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -15,15 +15,24 @@ lint: ## style, types, and who may import whom
 	lint-imports
 
 test: ## tests with coverage, then the examples of the docstrings
-	python -m pytest -n 2 -m "not untraced" --cov --cov-report=term --cov-fail-under=95 tests
+	python -m pytest -n 2 --dist loadgroup -m "not untraced" --cov --cov-report=term --cov-fail-under=95 tests
 	python -m pytest -n 2 -m untraced tests
 	python -m pytest --doctest-modules src
+
+portable: ## the tests that need nothing of Linux
+	python -m pytest -n 2 -m "not untraced" tests/core/test_kernels.py tests/diffusion tests/estimators tests/graph tests/persistence/test_storage.py
+
+upcoming: ## the tests with the nightly wheels of numpy, scipy and scikit-learn (SPEC 4)
+	python -m pip install --upgrade --pre --extra-index-url https://pypi.anaconda.org/scientific-python-nightly-wheels/simple \
+	numpy scipy scikit-learn
+	python -m pytest -n 2 -m "not untraced" -W default::DeprecationWarning -W default::FutureWarning \
+	--deselect tests/test_plot.py::test_pictures_look_as_they_did tests
 
 lowest: ## the tests with the lowest version of each library that we allow, in build/lowest
 	python -m pip install --group lowest
 	uv venv --clear --quiet --python 3.11 build/lowest
 	uv pip compile --quiet --python-version 3.11 --resolution lowest-direct pyproject.toml \
-	--extra cli --extra cluster --extra files --extra plot --extra scanpy --output-file build/lowest/requirements.txt
+	--extra all --output-file build/lowest/requirements.txt
 	uv pip install --quiet --python build/lowest --requirements build/lowest/requirements.txt --group test --editable .
 	build/lowest/bin/python -m pytest -n 2 -m "not untraced" -W ignore::pytest.PytestRemovedIn10Warning \
 	--deselect tests/test_plot.py::test_pictures_look_as_they_did tests # drawn by a later matplotlib
@@ -38,6 +47,8 @@ nightly: ## what takes too long for every change: more examples, flipped bits, k
 	HEATSKETCH_BIT_FLIPS=10000 HEATSKETCH_CHANGED_FILES=20000 HEATSKETCH_STRACE=1 \
 	python -m pytest --timeout=3600 --hypothesis-profile=nightly tests/persistence/test_changed_files.py \
 	tests/estimators/test_relations.py tests/estimators/test_lifecycle.py tests/io/test_killed_writers.py tests/core/test_atomic_file.py
+	python -m pip install --group databases
+	HEATSKETCH_DATABASES=1 python -m pytest --timeout=3600 tests/test_engines_of_search.py
 
 weekly: ## statistics with a seed of this week, and four times as many trials
 	HEATSKETCH_SEED=$$(date +%G%V) HEATSKETCH_COLUMNS=4200000 HEATSKETCH_TRIALS=62252 \
@@ -62,25 +73,53 @@ audit: ## look for weak spots in code and workflows, and for known flaws in what
 	zizmor --offline .github/workflows
 	pip-audit --skip-editable
 
-sbom: ## write the bill of materials of what is installed here to dist
+sbom: ## write the bill of materials of the package with all extras to build/sbom.json
 	python -m pip install --group audit
-	mkdir -p dist
-	cyclonedx-py environment --output-reproducible --pyproject pyproject.toml --output-file dist/sbom.json
+	python -m venv --clear build/sbom
+	build/sbom/bin/python -m pip install --quiet ".[all]"
+	cyclonedx-py environment --output-reproducible --pyproject pyproject.toml --output-file build/sbom.json build/sbom/bin/python
 
 docs: ## run the gallery, make web pages in docs/_build/html; a warning is an error
+	rm -rf docs/_build docs/gallery docs/reference/generated # no page of a name that is gone
 	sphinx-build -W --keep-going -b html docs docs/_build/html
 	python docs/check.py docs/_build/html
+
+dist: ## build sdist and wheel twice, compare the bytes, and check them; leaves them in dist
+	python -m pip install --group dist
+	.ci/dist
+
+smoke: ## the wheel of dist in a fresh environment of each Python that is here: README, short tests
+	.ci/smoke
 
 newuser: ## the built wheel in a fresh environment: README, import, command line
 	.ci/newuser
 
-pictures: ## draw those of README and docs/distances.md; for the drift see examples/drift.py
+pictures: ## draw those of README, front page and pages; for the drift see examples/drift.py
 	python examples/readme.py
+	python examples/site_pictures.py
 	python examples/distances.py
+	python examples/compare.py
+	python examples/uses.py
+	python examples/report.py
 
 bench: ## measure against other methods and limits, in hours, and write docs/benchmarks
 	python -m pip install --group bench
-	for script in small scaling million products powers limits tiles eigenpairs epsilon usefulness all_times selection isometry pseudotime command_line report page; do python benchmarks/$$script.py; done
+	for script in small scaling million products powers limits tiles eigenpairs epsilon usefulness all_times selection isometry pseudotime command_line report labels search smooth cluster_quality; do python benchmarks/$$script.py; done
+	python benchmarks/compare.py --level 1000 --power 200 --flags 400 --size 2000000
+	python benchmarks/uses_page.py
+	python benchmarks/page.py
+
+stages: ## time the stages of a fit here and at BASE (main by default); fails if one is 20 % slower
+	python -m pip install --group stages
+	asv machine --yes
+	asv continuous --factor 1.2 --split --show-stderr $(or $(BASE),main) HEAD
+
+evidence: ## run what docs/benchmarks lacks for this commit, in many hours; python benchmarks/evidence.py --list
+	python -m pip install --group bench --group fuzz
+	python benchmarks/evidence.py
+
+accessibility: ## faults of a report that axe-core (from npm) finds, in a browser
+	python benchmarks/accessibility.py
 
 chaos: ## kill workers and drivers of clusters by the dozen, in hours, and write docs/benchmarks
 	python benchmarks/chaos.py
@@ -90,15 +129,18 @@ grid: ## the bits of one machine, on clusters of 1, 2 and 4 workers in 1 to 16 b
 	python benchmarks/cluster_grid.py
 	HEATSKETCH_GRID=1 python -m pytest tests/engines/test_dask_engine.py -k all_times
 
-reproduce: ## run the paper's experiments in full, and write docs/reproduction.md
-	heatsketch reproduce --out docs
+reproduce: ## run the paper's experiments in full, and write docs/developer/reproduction.md
+	heatsketch reproduce --out docs/developer
 
 lines: ## count lines of code, without docstrings and comments
 	python .ci/count_lines.py
+
+digests: ## write the digests of twelve fits, which every machine must find again
+	python -W ignore tests/_support/digests.py > tests/baseline/digests.json
 
 bits: ## compare the numbers of two checkouts: make bits OLD=../old/src
 	python tests/_support/compare_bits.py $(OLD) src
 
 clean: ## delete what the other targets made
-	rm -rf build dist mutants docs/_build docs/gallery docs/reference docs/sg_execution_times.rst .coverage* .hypothesis .*_cache
+	rm -rf build dist mutants docs/_build docs/gallery docs/reference/generated docs/sg_execution_times.rst .coverage* .hypothesis .*_cache
 	find src tests -name __pycache__ -prune -exec rm -rf {} +

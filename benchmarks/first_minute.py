@@ -6,6 +6,7 @@ and ``--help``; ``heatsketch embed`` of the digits as CSV. Medians of five proce
 reads the disk. Also the size of what is installed.
 """
 
+import os
 import statistics
 import subprocess
 import sys
@@ -36,7 +37,10 @@ print(imported - start, fitted - begun, perf_counter() - fitted)
 
 def took(call, folder):
     start = perf_counter()
-    done = subprocess.run(call, cwd=folder, check=True, capture_output=True, text=True)
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        call, cwd=folder, env=variables, check=True, capture_output=True, text=True
+    )
     return perf_counter() - start, done.stdout
 
 
@@ -66,8 +70,11 @@ def main():
         core = size_of(folder / "env")
         X = load_digits().data
         np.save(folder / "digits.npy", X)
-        np.savetxt(folder / "digits.csv", X, delimiter=",", fmt="%g")
+        names = ",".join(f"pixel{place}" for place in range(X.shape[1]))
+        np.savetxt(folder / "digits.csv", X, delimiter=",", fmt="%g", header=names, comments="")
+        bare_import = [python, "-c", "import sklearn.base"]
         first = medians([python, "-c", FIRST_FIT], folder, inside=True)
+        before = medians(bare_import, folder)[0]
         subprocess.run(
             [python, "-m", "pip", "install", "--quiet", f"{wheel}[cli,files]"], check=True
         )
@@ -78,9 +85,11 @@ def main():
             "installation, seconds": round(installing, 1),
             "import, first fit of digits, first transform: seconds": first,
             "all three": round(sum(first), 3),
+            "import sklearn.base alone": before,
             "heatsketch --version": medians([program, "--version"], folder)[0],
             "heatsketch --help": medians([program, "--help"], folder)[0],
             "heatsketch embed digits.csv": medians(embed, folder)[0],
+            "import sklearn.base alone, with pandas installed": medians(bare_import, folder)[0],
         }
     write("first_minute", results)
 

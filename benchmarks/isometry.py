@@ -216,8 +216,16 @@ def accuracy(Y, y):
 # --- what the page says ---------------------------------------------------------------------
 
 
+NAMES = {
+    "DMS": "diffusion map",
+    "GPS": "sketch",
+    "NIS": "near isometry",
+    "NISW": "near isometry of a sketch",
+}
+
+
 def page():
-    """Write the tables of docs/near_isometry.md."""
+    """Write the tables of docs/background/near_isometry.md."""
     found = read("isometry") | {"paper": summary()}
     write("isometry", found)
     paper = found["paper"]
@@ -233,7 +241,9 @@ better of diffusion map and Gaussian process (0.75 in two dimensions; not above 
 below 0.3) at {sum(holds)}, and from a sketch within 1.35 of that at {sum(sketch_holds)} (at worst
 {worst["from a sketch / from all"]}: {worst["experiment"]}, {worst["k"]} dimensions). Some:
 """,
-        table(paper["wanted"]),
+        table(
+            [{NAMES.get(key, key): cell for key, cell in row.items()} for row in paper["wanted"]]
+        ),
         *(new_points_in_words(k, found["new_points"]) for k in (4, 8)),
         """At scale: a torus of dimension 4, 128 columns to 8, against the first 8 columns and
 the 8 leading axes. Beyond 50,000 points the worst pairs are searched for all three alike, and what
@@ -280,6 +290,7 @@ def on_a_logarithmic_scale(figure):
     axes.yaxis.set_minor_formatter(NullFormatter())
     handles, names = axes.get_legend_handles_labels()
     axes.get_legend().remove()
+    names = [name.partition(": ")[2] for name in names]  # without the paper's abbreviations
     figure.legend(handles, names, loc="outside lower center", ncols=2, fontsize=8)
 
 

@@ -1,4 +1,4 @@
-"""Write docs/benchmarks.md from the results in docs/benchmarks, of those that are there."""
+"""Write docs/developer/benchmarks.md from those results in docs/benchmarks that are there."""
 
 from timing import RESULTS, read
 
@@ -7,12 +7,26 @@ HEAD = """# Benchmarks
 This page was written by `benchmarks/page.py` from the files in `docs/benchmarks`, which the other
 scripts of `benchmarks/` wrote. `make bench` runs most of them, in hours; `make chaos` runs `chaos`
 and `cluster`, `make grid` runs `cluster_grid`, `make repeat` runs `repeats` (see
-[](reliability.md)), and `scale_page`, which writes to [](scale.md), is run by hand.
+[](reliability.md)), and `scale_page`, which writes to [](../how_to/scale.md), is run by hand.
 The machine had 2 cores (x86-64 with AVX-512), 24 GiB and no GPU, and was shared: absolute times
 drift by a factor of two there. Where a *control* is given, both sides were timed in turn, in one
 run, and the control is one side against itself. Where there is none, times are rough: most are of
 single runs.
 Nothing here says how good an embedding is for a purpose of yours; label accuracy is one purpose.
+
+Figures of other pages:
+
+| page | script | results in `docs/benchmarks` |
+|---|---|---|
+| [](../background/usefulness.md), README | `usefulness` | `usefulness.json` |
+| [](../background/method.md) | `all_times` | `all_times.json` |
+| [](../background/method.md) | `ties` | `ties.json` |
+| [](../background/distances.md) | `selection` | `selection.json` |
+| [](../background/distances.md) | `drift_level` | `drift_level.json` |
+| [](../background/near_isometry.md) | `isometry` | `isometry.json` |
+| [](../how_to/scanpy.md) | `pseudotime` | `pseudotime.json` |
+| [](../how_to/scale.md) | `scale_page` | `cluster-calibration.json` |
+| [](../how_to/report.md) | `report` | `report.json` |
 """
 
 
@@ -20,14 +34,21 @@ def table(rows):
     """Return rows, which are dictionaries with the same keys, as a table."""
     names = list(rows[0])
     lines = [names, ["---"] * len(names), *([row.get(name) for name in names] for row in rows)]
-    cells = (("-" if cell is None else str(cell) for cell in line) for line in lines)
+    cells = (map(readable, line) for line in lines)
     return "\n".join("| " + " | ".join(line) + " |" for line in cells) + "\n"
+
+
+def readable(cell):
+    """Return a cell as text, with three digits."""
+    if isinstance(cell, float):
+        return f"{cell:.3g}"
+    return "-" if cell is None else str(cell)
 
 
 def sections():
     yield HEAD
     written = scaling, million, products, powers, small, limits, tiles, eigenpairs, cluster, chaos
-    for section in (*written, epsilon):
+    for section in (*written, epsilon, compare):
         if (RESULTS / f"{section.__name__}.json").exists():
             yield from section(read(section.__name__))
 
@@ -39,7 +60,7 @@ def scaling(rows):
 (`benchmarks/scaling.py`). Memory is what the fit takes besides `X`, with the libraries that it
 loads; the predictions are those of `estimate_memory`.
 
-![Time and memory over the number of points](benchmarks/scaling.png)
+![Time and memory over the number of points](../benchmarks/scaling.png)
 """
     yield table(rows)
 
@@ -54,7 +75,7 @@ its graph of 15 neighbours, and that of `HeatSketch(32, power=8).fit`
 {found["fit at power 8 / pynndescent graph"]:.2f}
 (control {found["control: pynndescent / pynndescent"]:.2f}). At power 8 all that follows our graph
 took {found["after the graph / graph"]:.2f} of the time of the graph. On every tenth of these
-points, where the exact graph is affordable, distances from our graph and the same random block
+points, where the exact graph is affordable, distances from our graph and the same random matrix
 have a mean of {spread["mean"]:.3f} and a spread of {spread["spread"]:.3f} relative to those from
 the exact one; the sketch's own error is 0.125 (`benchmarks/million.py`).
 """
@@ -143,10 +164,10 @@ costs where there is hardly anything to compute is the price of messages.
     yield table(rows + [{"what": what, "figure": round(x, 3)} for what, x in messages])
     yield table([whole_row(n, row) for n, row in found["whole"].items()])
     if "cost" in found:
-        yield """What the model of `heatsketch plan --workers` foretells from fits of 60 000 and
+        yield """What the model of `heatsketch plan --workers` predicts from fits of 60 000 and
 180 000 points, and what is true:
 
-![Predicted over measured: time, memory, bytes sent](benchmarks/cluster-cost.png)
+![Predicted over measured: time, memory, bytes sent](../benchmarks/cluster-cost.png)
 """
         yield table([cost_row(name, row) for name, row in found["cost"].items()])
 
@@ -217,8 +238,37 @@ epsilon, and the dimensions that it sees (`benchmarks/epsilon.py`).
     yield table([row for row in found["dimensions"] if row.get("seed", 0) == 0])
 
 
+def compare(found):
+    yield """## Comparing two samples
+
+`HeatSketch.compare` at level 0.05 with 199 permutations (`benchmarks/compare.py`). The null: shares
+of runs that reject where nothing differs.
+"""
+    yield table(_runs(found["level"], "setting"))
+    if "power" in found:
+        yield """Power: shares of runs that reject, 600 + 600 rows. MMD has a Gaussian kernel of
+median bandwidth and 199 permutations; the logistic classifier is judged by its held-out accuracy.
+"""
+        yield table(_runs(found["power"], "data and change"))
+    if "flags" in found:
+        yield """Flags: precision is the share of flagged rows that are of the class, or of the
+cluster, that changed.
+"""
+        yield table(_runs(found["flags"], "data and change"))
+    if "size" in found:
+        yield table(_runs(found["size"], "rows x features"))
+
+
+def _runs(rows, name):
+    """Return named rows as a table has them, without what a page does not show."""
+    return [
+        {name: title} | {key: value for key, value in row.items() if key != "commit"}
+        for title, row in rows.items()
+    ]
+
+
 def main():
-    (RESULTS.parent / "benchmarks.md").write_text("\n".join(sections()))
+    (RESULTS.parent / "developer" / "benchmarks.md").write_text("\n".join(sections()))
 
 
 if __name__ == "__main__":

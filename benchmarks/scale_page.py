@@ -1,4 +1,4 @@
-"""Write the tables of docs/scale.md: a fit of 1e9 points, and of 1e10, stage by stage.
+"""Write the tables of docs/how_to/scale.md: a fit of 1e9 points, and of 1e10, stage by stage.
 
 ``--calibrate`` makes the short run first, on a quiet machine, and keeps it in
 ``docs/benchmarks/cluster-calibration.json``.
@@ -12,7 +12,7 @@ from timing import RESULTS, read, write
 from heatsketch.cli._cluster_cost import Calibration, Job, calibrate, forecast
 from heatsketch.cli._options import readable_seconds
 
-PAGE = RESULTS.parent / "scale.md"
+PAGE = RESULTS.parent / "how_to" / "scale.md"
 JOBS = (
     Job(10**9, 128, 64, n_workers=64, n_threads=8),
     Job(10**10, 128, 64, n_workers=640, n_threads=8),

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits, make_swiss_roll
 
-from heatsketch import HeatSketch, components_needed
+from heatsketch import HeatSketch, components_needed, plot
 from heatsketch.diffusion import (
     exact_diffusion_distances,
     gaussian_matrix,
@@ -109,7 +109,7 @@ def signs():
         ylim=(0.3, 4),
         xlabel="components",
         ylabel="true distance / sketched distance",
-        title="95 % intervals; those for signs hold for every pair",
+        title="95 % intervals, Gaussian and Rademacher",
     )
     ax.legend()
     _save(figure, "signs")
@@ -167,10 +167,9 @@ def path(X, labels):
         ax.set(title=f"p = {power}", xticks=[], yticks=[])
     figure.suptitle("Diffusion distances at three single powers: ten digits appear, then merge")
     _save(figure, "path")
-    figure, ax = plt.subplots(figsize=(5.5, 5))
-    points = ax.scatter(*coordinates.T, c=labels, cmap="tab10", s=6)
-    figure.colorbar(points, label="digit")
-    ax.set(title="Diffusion map out of the sketch", xlabel="coordinate 1", ylabel="coordinate 2")
+    figure, ax = plt.subplots(figsize=(6.5, 5))
+    plot.embedding(coordinates, labels, label="digit", ax=ax)
+    ax.set(title="Diffusion map out of the sketch")
     _save(figure, "map")
 
 
@@ -215,13 +214,13 @@ def weightings(X):
 
 
 def _save(figure, name):
-    figure.tight_layout()
-    figure.savefig(PICTURES / f"{name}.png", dpi=90)
+    figure.savefig(PICTURES / f"{name}.png", dpi=110)
     plt.close(figure)
 
 
 def main():
     """Draw all of them."""
+    plt.style.use("heatsketch.plot.heatsketch")
     X, labels = load_digits(return_X_y=True)
     model = HeatSketch().fit(X)
     intervals(model)

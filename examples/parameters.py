@@ -3,7 +3,7 @@
 ::
 
     python examples/parameters.py
-    python examples/parameters.py --first-powers  # the tables on the first power in docs/method.md
+    python examples/parameters.py --first-powers  # tables of docs/background/method.md
     python examples/parameters.py --self-loops  # the table on self-loops there
 """
 

@@ -1,4 +1,4 @@
-"""Draw the picture of the README: distances along a spiral, by ``HeatSketch()`` as it is."""
+"""Draw distances along a spiral, by ``HeatSketch()`` with default parameters."""
 
 from pathlib import Path
 
@@ -23,8 +23,9 @@ def spiral():
 
 def main():
     """Draw it."""
+    plt.style.use("heatsketch.plot.heatsketch")
     X = spiral()
-    model = HeatSketch().fit(X)  # no arguments, as the README says
+    model = HeatSketch().fit(X)  # no arguments
     others = np.arange(0, N_POINTS, 12)
     pairs = np.column_stack([np.full(len(others), START), others])
     distance, low, high = model.diffusion_distances(pairs)

@@ -1,6 +1,9 @@
 """The pages: their code runs, and their checker finds what is wrong."""
 
+import contextlib
 import importlib.util
+import io
+import json
 import re
 import sys
 from pathlib import Path
@@ -9,7 +12,22 @@ import matplotlib as mpl
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", "docs/index.md", "docs/questions.md", "docs/method.md", "docs/distances.md"]
+WITH_CODE = [
+    "index",
+    "background/distances",
+    "background/method",
+    "background/questions",
+    "how_to/cluster",
+    "how_to/compare",
+    "how_to/fates",
+    "how_to/graphs",
+    "how_to/labels",
+    "how_to/new_points",
+    "how_to/own_neighbors",
+    "how_to/search",
+    "how_to/smooth",
+]
+PAGES = [f"docs/{name}.md" for name in WITH_CODE]
 
 
 def blocks(page):
@@ -29,6 +47,53 @@ def test_the_code_of_a_page_runs(page):
         exec(block, names)
 
 
+def test_the_readme_shows_what_its_code_prints():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    code, shown = re.search(
+        r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", text, re.M | re.S
+    ).groups()
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(code, {})
+    assert printed.getvalue() == shown
+
+
+def test_gains_in_the_readme_are_those_that_were_measured():
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    results = json.loads((ROOT / "docs/benchmarks/usefulness.json").read_text())["results"]
+    for data, measure in (("digits", "mAP"), ("MNIST, 5,000", "ARI")):
+        raw = results[data]["raw Euclidean"][""][measure]["mean"]
+        ours = results[data]["HeatSketch"]["64"][measure]["mean"]
+        gain = re.compile(rf"from \{f'{raw:.2f}'[1:]}( \(pixels\))? to \{f'{ours:.2f}'[1:]}\.")
+        assert gain.search(text), (data, measure, raw, ours)
+
+
+def test_accuracies_of_labels_in_the_readme_are_those_measured():
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    measured = json.loads((ROOT / "docs/benchmarks/labels.json").read_text())["accuracy"]
+    of = {name: row["accuracy"] for name, row in measured["digits, 1 a class"].items()}
+    others = max(of[name] for name in of if name.startswith("LabelSpreading"))
+    assert f"classifies {100 * of['HeatLabels']:.0f} % of the digits" in text
+    assert f"LabelSpreading classifies {100 * others:.0f} %" in text
+
+
+def test_precision_in_the_readme_is_that_of_the_picture():
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    facts = json.loads((ROOT / "docs/pictures/retrieval.json").read_text())
+    pixels, ours = (shares[facts["ranks"].index(100)] for shares in facts["precision"].values())
+    assert f"{pixels:.0%} show".replace("%", " %") in text
+    assert f"pixels and {ours:.0%} by heatsketch".replace("%", " %") in text
+
+
+def test_addresses_of_pictures_in_the_readme_are_whole_and_lead_to_files():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    start = "https://raw.githubusercontent.com/heatsketch/heatsketch/main/"
+    pictures = re.findall(r"^!\[[^]]*\]\(([^)]*)\)", text, re.M)
+    assert pictures
+    for address in pictures:
+        assert (ROOT / address.removeprefix(start)).is_file(), address
+    assert not re.search(r"\]\((?!https://)", text)
+
+
 def module_of(path):
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
@@ -43,7 +108,7 @@ def checker():
 def test_figures_of_benchmarks_are_those_of_the_files(monkeypatch):
     monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
     page = module_of(ROOT / "benchmarks" / "page.py")
-    page_text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    page_text = (ROOT / "docs" / "developer" / "benchmarks.md").read_text(encoding="utf-8")
     assert page_text == "\n".join(page.sections())
     usefulness = module_of(ROOT / "benchmarks" / "usefulness.py")
     results = usefulness.results_so_far()
@@ -51,6 +116,15 @@ def test_figures_of_benchmarks_are_those_of_the_files(monkeypatch):
         text = path.read_text(encoding="utf-8")
         assert usefulness.MARKS[0] in text
         assert usefulness.with_short_table(text, results) == text
+
+
+@pytest.mark.parametrize("name", ["search", "cluster", "smooth"])
+def test_tables_of_the_uses_are_those_of_the_files(monkeypatch, name):
+    monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
+    page = module_of(ROOT / "benchmarks" / "uses_page.py")
+    text = (ROOT / "docs" / "how_to" / f"{name}.md").read_text(encoding="utf-8")
+    assert f"<!-- {name} -->" in text
+    assert page.with_table(name, text) == text
 
 
 @pytest.mark.parametrize(
@@ -79,6 +153,32 @@ def test_questions_without_a_heading_are_found(tmp_path):
 
 
 def test_every_question_is_a_heading_of_a_page():
-    pages = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
+    paths = (ROOT / "docs" / "background").glob("*.md")
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in paths)
     for question in checker().QUESTIONS:
         assert re.search(rf"^## {re.escape(question)}$", pages, re.M)
+
+
+@pytest.mark.parametrize(
+    ("text", "n_words", "n_floats"),
+    [
+        ("An integer of lonely points, 0.949 and 11.82 and 1,797.", 1, 0),
+        ("`lonely = 0.94867`", 0, 0),
+        ("It took 0.94867 s, a [link](lonely-0.94867.md), arXiv:2403.07929", 0, 1),
+        ("```python\nlonely = 0.94867\n```\nlonely: .00012345", 1, 1),
+        ("by GPS", 1, 0),
+    ],
+)
+def test_words_and_raw_floats_are_found_in_prose_only(text, n_words, n_floats):
+    check = checker()
+    assert len(list(check.banned_words(text))) == n_words
+    assert len(list(check.raw_floats(text))) == n_floats
+
+
+def test_pages_have_neither_banned_words_nor_raw_floats():
+    check = checker()
+    for path in check.pages():
+        text = path.read_text(encoding="utf-8")
+        assert not list(check.raw_floats(text)), path
+        if path.parent.name != "developer":
+            assert not list(check.banned_words(text)), path

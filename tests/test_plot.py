@@ -11,14 +11,16 @@ from registry import cloud
 from heatsketch import HeatSketch, plot
 from heatsketch.diffusion._confidence import distance_estimate
 from heatsketch.exceptions import HeatSketchError
+from heatsketch.plot._axes import OKABE_ITO
 from heatsketch.plot._curves import _exact
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
 
 from matplotlib import pyplot as plt  # noqa: E402
+from matplotlib.colors import to_hex  # noqa: E402
 from matplotlib.testing.compare import compare_images  # noqa: E402
-from pictures import BASELINE, PICTURES, crowd, digits, model, save  # noqa: E402
+from pictures import BASELINE, PICTURES, compared, crowd, digits, model, save  # noqa: E402
 
 # Root mean square of the difference of pixels, from 0 to 255; letters may be half a pixel elsewhere
 # in another version of matplotlib.
@@ -62,6 +64,16 @@ def test_axes_say_how_the_plane_was_found():
     assert plot.embedding(model().embedding_).get_xlabel() == shares
 
 
+def test_our_style_is_for_those_who_ask_for_it():
+    before = dict(plt.rcParams)
+    plot.embedding(model())
+    assert dict(plt.rcParams) == before
+    with plt.style.context("heatsketch.plot.heatsketch"):
+        assert not plt.rcParams["axes.spines.top"]
+        colors = plt.rcParams["axes.prop_cycle"].by_key()["color"]
+        assert [to_hex(color) for color in colors] == [color.lower() for color in OKABE_ITO]
+
+
 def test_many_points_are_one_image_and_few_are_dots():
     many, few = crowd()[0], crowd()[0][:1000]
     assert (len(plot.embedding(many).images), len(plot.embedding(few).images)) == (1, 0)
@@ -79,6 +91,18 @@ def test_missing_labels_are_a_kind_of_their_own():
     labels = pd.array(["a", None, "b"] * 200, dtype="string")
     legend = plot.embedding(model(), labels).get_legend()
     assert [text.get_text() for text in legend.get_texts()] == ["a", "b", "missing"]
+
+
+def test_a_comparison_colours_the_rows_that_are_flagged():
+    fitted, found = compared()
+    others, flagged = plot.compare(fitted, found).collections
+    assert (len(others.get_offsets()), len(flagged.get_offsets())) == (1616, 90)
+    np.testing.assert_array_equal(
+        np.sort(flagged.get_array()), np.sort(found.effect[found.flagged])
+    )
+    none = fitted.compare(np.arange(len(found.z)) % 2)
+    assert not none.flagged.any()
+    assert len(plot.compare(fitted, none).collections) == 1
 
 
 @pytest.mark.parametrize("power", [3, 8.5])
@@ -130,6 +154,8 @@ def without_data():
             lambda: plot.drift(model()),
             r"found is a HeatSketch, not a Drift; give what model\.drift",
         ),
+        (lambda: plot.compare(model(), [0.5]), "found is a list; give what compare returned"),
+        (lambda: plot.compare(model(), compared()[1]), "Y has 600 rows, and found has 1706; after"),
         (lambda: plot.multiscale(narrow()), r"shape \(600, 1\) has no two columns; use"),
         (lambda: plot.distances(without_data()), "exact distances needs the training data"),
         (lambda: plot.distortion(without_data()), "exact distances needs the training data"),
@@ -144,6 +170,8 @@ def without_data():
         "truth",
         "estimates",
         "drift",
+        "comparison",
+        "rows of a comparison",
         "times",
         "points",
         "distortion",

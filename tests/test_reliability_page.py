@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "reliability.md").read_text()
+PAGE = (ROOT / "docs" / "developer" / "reliability.md").read_text()
 NAMED = sorted(set(re.findall(r"`(tests/\w+\.py)(?:::(\w+))?`", PAGE)))
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 

@@ -1,5 +1,7 @@
 """The report: what its page says, in a browser, is what the API says."""
 
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,8 +13,10 @@ from heatsketch.diffusion import diffusion_distances
 from heatsketch.exceptions import HeatSketchError, OutputExistsError, TrainingDataError
 from heatsketch.report import write_report
 from heatsketch.report._columns import MOST_KINDS, color_columns
+from heatsketch.report._images import check_images
 from heatsketch.report._packing import rounded_rows
 from heatsketch.report._page import PAGE_BYTES, _rows
+from heatsketch.report._pictures import plane_of
 
 HOSTILE = "</script><img src=x onerror=\"document.body.dataset.broken='yes'\"><b>&amp;\u2028'\\"
 N = 200
@@ -88,7 +92,7 @@ def test_two_clicks_say_the_distance_of_the_api_at_every_time(browser, tmp_path,
         shown, kept = numbers(browser)
         np.testing.assert_allclose(kept, wanted, rtol=1e-6)
         assert [float(text) for text in shown] == [float(f"{value:.2e}") for value in wanted]
-        assert pixels(browser) != before
+    assert pixels(browser) != before
     page, *others = requested(browser)
     assert page == (tmp_path / "page.html").as_uri()
     assert all(url.startswith("data:") for url in others)
@@ -114,6 +118,7 @@ def test_colours_follow_the_column(browser, tmp_path):
     assert pixels(browser) == seen[0]
     element(browser, "legend").find_element("css selector", "button").click()
     assert pixels(browser) not in seen
+    assert element(browser, "legend").location["y"] < element(browser, "frame").location["y"]
 
 
 @needs_browser
@@ -199,6 +204,282 @@ def test_rows_are_found_by_name_and_signs_may_have_no_upper_end(browser, tmp_pat
     assert float(numbers(browser)[0][0]) == float(f"{distance:.2e}")
     element(browser, "first").send_keys("x", "\t")
     assert element(browser, "error").text == "There is no row cell 5x."
+
+
+def value(driver, name):
+    return element(driver, name).get_property("value")
+
+
+def keys(driver, *pressed):
+    """Press keys where the focus is."""
+    from selenium.webdriver import ActionChains
+
+    chain = ActionChains(driver)
+    for key in pressed:
+        chain.send_keys(key)
+    chain.perform()
+
+
+def focus(driver, name):
+    """Bring the focus to an element by the tabulator alone."""
+    from selenium.webdriver import Keys
+
+    driver.execute_script("document.activeElement.blur()")
+    for _ in range(60):
+        keys(driver, Keys.TAB)
+        if driver.switch_to.active_element.get_attribute("id") == name:
+            return
+    raise AssertionError(f"no way to {name} by keys")
+
+
+@pytest.fixture(scope="module")
+def blobs(tmp_path_factory):
+    """A page with names, two columns and a picture of each point."""
+    X = two_blobs(N, 2.0)
+    model = HeatSketch(32, power=4).fit(X)
+    page = tmp_path_factory.mktemp("report") / "page.html"
+    colors = {"side": np.where(np.arange(N) < N // 2, "right", "left"), "x": X[:, 0]}
+    images = np.arange(N * 6, dtype=np.uint8).reshape(N, 2, 3)
+    names = [f"cell {row}" for row in range(N)]
+    write_report(model, page, colors=colors, names=names, images=images, powers=[1, 16])
+    return model, page, X
+
+
+def test_the_picture_is_the_diffusion_map(blobs):
+    """Two blobs lie apart along the first axis, which is an eigenvector of the dense operator."""
+    model, _, _ = blobs
+    points, eigenvalues = plane_of(model)
+    A = model.heat_operator_
+    values, vectors = np.linalg.eigh(A @ np.eye(N))
+    np.testing.assert_allclose(eigenvalues, values[[-2, -3]], atol=1e-5)
+    ours = points[model.order_] / np.linalg.norm(points, axis=0)
+    np.testing.assert_allclose(np.abs(vectors[:, [-2, -3]].T @ ours), np.eye(2), atol=1e-3)
+    with pytest.warns(UserWarning, match="3 connected components"):
+        apart = HeatSketch(8, n_neighbors=5).fit(
+            np.concatenate([X + 1e3 * np.arange(3)[i] for i, X in enumerate(3 * [circle(30)])])
+        )
+    assert len(np.unique(plane_of(apart).points.round(9), axis=0)) > 60
+
+
+@needs_browser
+def test_colours_and_neighbours_follow_the_distance_from_a(browser, blobs):
+    from selenium.webdriver.support.ui import Select
+
+    model, page, _ = blobs
+    opened(browser, page)
+    Select(element(browser, "color")).select_by_visible_text("distance from A")
+    assert "Pick a point A" in element(browser, "legend").text
+    before = pixels(browser)
+    click_at(browser, 7)
+    wait(browser, "return document.querySelectorAll('#neighbors li').length === 10")
+    row = int(value(browser, "first").removeprefix("cell "))
+    far = model.diffusion_distances([[row, other] for other in range(N)]).distance
+    assert element(browser, "legend").text.split()[0] == "0"
+    high = np.sort(far)[int(0.95 * (N - 1))]  # beyond which a colour is the last
+    assert element(browser, "legend").text.split()[1] == "≥"
+    assert float(element(browser, "legend").text.split()[2]) == float(f"{high:.2e}")
+    assert pixels(browser) != before
+    listed = element(browser, "neighbors").find_elements("css selector", "button")
+    wanted = [f"cell {other}" for other in np.argsort(far) if other != row][:10]
+    assert [button.text for button in listed] == wanted
+    listed[2].click()
+    wait(browser, f"return document.getElementById('second').value === '{wanted[2]}'")
+    distance = model.diffusion_distances([[row, int(wanted[2].split()[1])]]).distance[0]
+    wait(browser, "return !document.getElementById('answer').hidden")
+    assert float(numbers(browser)[0][0]) == float(f"{distance:.2e}")
+    shown = pixels(browser)
+    browser.execute_script("return setTime(0)")
+    assert pixels(browser) != shown
+
+
+@needs_browser
+def test_names_are_completed_and_clearing_a_leaves_b(browser, blobs):
+    from selenium.webdriver import Keys
+
+    _, page, _ = blobs
+    opened(browser, page)
+    element(browser, "first").send_keys("CELL 19")
+    offered = browser.execute_script(
+        "return Array.from(document.getElementById('known').options, (o) => o.value)"
+    )
+    assert offered == ["cell 19", *(f"cell {row}" for row in range(190, 200))]
+    element(browser, "first").send_keys("9", Keys.TAB)
+    element(browser, "second").send_keys("cell 3", Keys.TAB)
+    wait(browser, "return !document.getElementById('answer').hidden")
+    first = element(browser, "first")
+    first.send_keys(Keys.CONTROL, "a")
+    first.send_keys(Keys.DELETE, Keys.TAB)
+    wait(browser, "return document.getElementById('answer').hidden")
+    assert (value(browser, "first"), value(browser, "second")) == ("", "cell 3")
+    assert element(browser, "near").is_displayed() is False
+
+
+@needs_browser
+def test_a_tooltip_has_all_columns_and_the_picture(browser, blobs):
+    from selenium.webdriver import ActionChains
+
+    _, page, X = blobs
+    opened(browser, page)
+    place = browser.execute_script("return cloud.place(11)")
+    canvas = element(browser, "cloud")
+    x, y = place["x"] - canvas.size["width"] / 2, place["y"] - canvas.size["height"] / 2
+    ActionChains(browser).move_to_element_with_offset(canvas, round(x), round(y)).perform()
+    name, side, along = element(browser, "tip").text.splitlines()
+    row = int(name.removeprefix("cell "))
+    assert np.linalg.norm(X[row] - X[11]) < 0.3
+    assert side == f"side: {'right' if row < N // 2 else 'left'}"
+    assert float(along.removeprefix("x: ")) == float(f"{X[row, 0]:.3g}")
+    drawn = browser.execute_script(
+        "const c = document.querySelector('#tip canvas');"
+        "return Array.from(c.getContext('2d').getImageData(0, 0, 3, 2).data)"
+    )
+    assert drawn[::4] == [(6 * row + i) % 256 for i in range(6)]
+
+
+@needs_browser
+def test_a_lasso_selects_and_tables_and_pictures_are_saved(browser, blobs, tmp_path):
+    from selenium.webdriver import ActionChains
+
+    _, page, X = blobs
+    opened(browser, page)
+    folder = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", folder)
+    before = pixels(browser)
+    element(browser, "lasso").click()
+    canvas = element(browser, "cloud")
+    wide, high = canvas.size["width"] - 4, canvas.size["height"] - 4
+    chain = ActionChains(browser).move_to_element_with_offset(canvas, -wide // 2, -high // 2)
+    chain.click_and_hold()
+    for x, y in ((wide // 2, 0), (0, high), (-(wide // 2), 0)):  # the left half
+        chain.move_by_offset(x, y)
+    chain.release().perform()
+    chosen = np.array(browser.execute_script("return Array.from(cloud.chosen)"), bool)
+    assert element(browser, "selected").text == f"{chosen.sum()} selected"
+    left = np.array(
+        browser.execute_script("return rows.length && Array.from(rows, (_, i) => cloud.place(i).x)")
+    )
+    assert (chosen == (left < canvas.size["width"] / 2)).mean() > 0.97
+    assert pixels(browser) != before
+    element(browser, "table").click()
+    element(browser, "png").click()
+    for _ in range(100):
+        if len(list(tmp_path.glob("points.*"))) == 2 and not list(tmp_path.glob("*.crdownload")):
+            break
+        time.sleep(0.1)
+    table = pd.read_csv(tmp_path / "points.csv")
+    assert table["row"].tolist() == np.flatnonzero(chosen).tolist()
+    assert table["name"].tolist() == [f"cell {row}" for row in table["row"]]
+    np.testing.assert_allclose(table["x"], X[chosen, 0], rtol=1e-5)
+    assert (tmp_path / "points.png").read_bytes()[:4] == b"\x89PNG"
+    element(browser, "lasso").click()
+    element(browser, "clear").click()
+    assert pixels(browser) == before
+
+
+@needs_browser
+def test_size_opacity_and_view_are_in_the_address_with_all_else(browser, blobs):
+    from selenium.webdriver import Keys
+
+    _, page, _ = blobs
+    opened(browser, page)
+    seen = [pixels(browser)]
+    for name in ("size", "opacity"):
+        element(browser, name).send_keys(Keys.ARROW_RIGHT * 4)
+        wait(browser, f"return new URLSearchParams(location.hash.slice(1)).get('{name}') === '1.4'")
+        seen.append(pixels(browser))
+    element(browser, "closer").click()
+    wait(browser, "return location.hash.includes('view=0_0_1.5')")
+    seen.append(pixels(browser))
+    browser.execute_script(
+        "return setColor(1).then(() => setTime(2)).then(() => pick(4)).then(() => pick(180))"
+    )
+    assert len(set(seen)) == 4
+    address, shown = browser.current_url, pixels(browser)
+    assert address.endswith("#time=16&color=1&a=4&b=180&view=0_0_1.5&size=1.4&opacity=1.4")
+    browser.get("about:blank")
+    browser.get(address)
+    wait(browser, "return document.body.dataset.ready === 'yes'")
+    assert (value(browser, "first"), value(browser, "second")) == ("cell 4", "cell 180")
+    assert browser.execute_script("return document.body.dataset.power") == "16"
+    assert pixels(browser) == shown
+    browser.get("about:blank")
+    browser.get(page.as_uri() + "#time=3&color=99&a=x&b=1e9&view=0_no&size=-1")
+    wait(browser, "return document.body.dataset.ready === 'yes'")
+    assert pixels(browser) == seen[0]
+
+
+@needs_browser
+def test_two_fingers_zoom(browser, blobs):
+    _, page, _ = blobs
+    opened(browser, page)
+    at = browser.execute_script("return document.getElementById('cloud').getBoundingClientRect()")
+
+    def touch(kind, *places):
+        points = [{"x": at["x"] + x, "y": at["y"] + y, "id": i} for i, (x, y) in enumerate(places)]
+        browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", (200, 200), (300, 200))
+    touch("touchMove", (160, 200), (340, 200))
+    touch("touchMove", (150, 200), (350, 200))
+    touch("touchEnd")
+    wait(browser, "return cloud.view.zoom > 1.5")
+    assert browser.execute_script("return cloud.view.zoom") == pytest.approx(2, rel=0.15)
+    assert value(browser, "first") == ""  # it was no click
+
+
+@needs_browser
+def test_everything_is_done_by_keys_alone(browser, blobs):
+    from selenium.webdriver import ActionChains, Keys
+
+    _, page, _ = blobs
+    opened(browser, page)
+    focus(browser, "cloud")
+    start = element(browser, "where").get_property("textContent")
+    assert start.startswith("cell ")
+    place = browser.execute_script("return cloud.place(cursor)")
+    keys(browser, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    assert browser.execute_script("return cloud.place(cursor)")["x"] > place["x"]
+    keys(browser, Keys.ENTER, Keys.ARROW_LEFT, Keys.ENTER, Keys.SPACE)
+    wait(browser, "return !document.getElementById('answer').hidden")
+    assert value(browser, "first") != value(browser, "second") != ""
+    assert element(browser, "selected").text == "1 selected"
+    keys(browser, "+")
+    assert browser.execute_script("return cloud.view.zoom") == 1.5
+    chain = ActionChains(browser).key_down(Keys.SHIFT).send_keys(Keys.ARROW_RIGHT)
+    chain.key_up(Keys.SHIFT).perform()
+    assert browser.execute_script("return cloud.view.x") < 0
+    keys(browser, Keys.ESCAPE, "0")
+    assert element(browser, "selected").text == ""
+    assert browser.execute_script("return cloud.view.zoom") == 1
+    for name in ("time", "play", "color", "first", "second", "closer", "lasso", "table", "png"):
+        focus(browser, name)
+
+
+@needs_browser
+def test_the_legend_keeps_the_focus(browser, blobs):
+    from selenium.webdriver import Keys
+
+    _, page, _ = blobs
+    opened(browser, page)
+    focus(browser, "color")
+    keys(browser, Keys.TAB)
+    before = pixels(browser)
+    for pressed in ("true", "false"):
+        keys(browser, Keys.SPACE)
+        assert browser.switch_to.active_element.get_attribute("aria-pressed") == pressed
+    assert pixels(browser) == before
+
+
+def test_images_are_checked_and_scaled(tmp_path):
+    model = HeatSketch(4).fit(circle(30))
+    for wrong in (np.ones((30, 2)), np.ones((29, 2, 2)), np.ones((30, 2, 2, 4)), [["a"]]):
+        with pytest.raises(
+            HeatSketchError, match=r"must be numbers of shape \(30, height, width\)"
+        ):
+            write_report(model, tmp_path / "page.html", images=wrong)
+    bytes_ = np.arange(120, dtype=np.uint8).reshape(30, 2, 2)
+    assert check_images(bytes_, 30) is bytes_
+    assert check_images(np.full((30, 1, 1), 7.0), 30).max() == 0
 
 
 @needs_browser
@@ -295,7 +576,7 @@ def test_a_page_stays_below_40_megabytes(n_points, k):
     n_times, n_columns = 9, 4
     rows = _rows(n_points, k, n_times, n_columns)
     entry = np.dtype(rows.dtype).itemsize
-    raw = len(rows.drawn) * (4 * n_times + 4 * n_columns + 12)
+    raw = len(rows.drawn) * (4 + 4 * n_columns + 12)
     raw += len(rows.sketched) * n_times * (entry * k + 8)
     assert raw * 4 / 3 <= PAGE_BYTES < 40e6
     assert len(rows.sketched) >= min(n_points, 1000)

@@ -27,6 +27,9 @@ N_NEIGHBORS = 10, 15, 20, 30
 SEEDS = 0, 1, 2
 
 
+pytestmark = pytest.mark.xdist_group("scanpy")  # whose functions numba compiles once a process
+
+
 @pytest.fixture(scope="module")
 def blood():
     """Real cells, with the graph that scanpy ships with them."""
@@ -72,6 +75,18 @@ def test_the_graph_of_scanpy_is_used_as_it_is(blood):
     assert (params["power"], params["first_power"]) == ("all", model.power_)
     assert (params["seed"], params["version"]) == (0, heatsketch.__version__)
     assert params["neighbors_key"] == "neighbors"
+
+
+def test_a_diffusion_map_is_written_for_pictures(blood):
+    """The leading eigenvectors of the dense operator, of which a random projection is none."""
+    adata = sketched(blood, key_added="X_mine")
+    model = HeatSketch(metric="precomputed").fit(blood.obsp["distances"], row_ids=names(blood))
+    A = model.heat_operator_
+    vectors = np.linalg.eigh(A @ np.eye(A.shape[0]))[1][:, [-2, -3]]
+    found = adata.obsm["X_mine_map"][model.order_]
+    found = found / np.linalg.norm(found, axis=0)
+    np.testing.assert_allclose(np.abs(vectors.T @ found), np.eye(2), atol=1e-3)
+    assert sketched(blood, n_comps=1).obsm["X_heatsketch_map"].shape == (700, 2)
 
 
 def test_a_graph_with_a_key_of_its_own_is_found(blood):
@@ -126,6 +141,76 @@ def test_backed_and_sparse_cells_are_cells(blood, tmp_path, layout):
     np.testing.assert_allclose(here.obsm["X_heatsketch"], plain.embedding_, atol=1e-3 * scale)
 
 
+def ends_of_runs(adata):
+    """Return the last ten cells of each run, by the number of the run."""
+    return {f"run {i}": range((i + 1) * N_CLOCK - 10, (i + 1) * N_CLOCK) for i in range(4)}
+
+
+def test_fates_are_those_of_the_runs_and_sum_to_one(runs):
+    adata = neighbors(runs.copy(), 15, use_rep="X")
+    terminal = ends_of_runs(adata)
+    hs.tl.fate(adata, terminal)
+    found = adata.obsm["fate"]
+    assert adata.uns["fate"]["names"].tolist() == list(terminal)
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=4e-6)
+    late = [i * N_CLOCK + step for i in range(4) for step in range(120, N_CLOCK)]
+    own = np.repeat([f"run {i}" for i in range(4)], 40)
+    assert np.mean(adata.obs["fate"].iloc[late] == own) > 0.9
+    # The same from a column, and the same as the method.
+    adata.obs["state"] = None
+    for name, cells in terminal.items():
+        adata.obs.iloc[list(cells), adata.obs.columns.get_loc("state")] = name
+    again = hs.tl.fate(adata, "state", key_added="again", copy=True)
+    np.testing.assert_array_equal(again.obsm["again"], found)
+    model = HeatSketch(1, power=1, metric="precomputed")
+    model.fit(adata.obsp["distances"], row_ids=names(adata))
+    rows = np.concatenate(list(terminal.values()))
+    values = np.repeat(np.eye(4), 10, axis=0)
+    np.testing.assert_array_equal(model.harmonic(values, rows), found)
+
+
+@pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
+def test_cells_that_no_walk_can_leave_for_a_terminal_state_have_no_fate():
+    points = np.random.default_rng(0).standard_normal((80, 2)) + np.repeat([[0], [90]], 40, axis=0)
+    adata = anndata.AnnData(points)
+    hs.tl.fate(adata, {"a": [0, "1"], "b": "2"}, use_rep="X")
+    assert adata.obs["fate"].isna().to_numpy().tolist() == [False] * 40 + [True] * 40
+    assert np.isnan(adata.obsm["fate"]).all(axis=1).sum() == 40
+
+
+def test_cells_get_labels_from_a_few(blood, tmp_path):
+    adata, rng = blood.copy(), np.random.default_rng(0)
+    truth = adata.obs["bulk_labels"]
+    known = rng.random(adata.n_obs) < 0.1
+    adata.obs["known"] = truth.where(known)
+    hs.tl.heat_labels(adata, "known")
+    assert np.mean(adata.obs["heat_labels"] == truth) > 0.7
+    np.testing.assert_allclose(adata.obsm["heat_labels"].sum(axis=1), 1, rtol=1e-12)
+    adata.obs["text"] = np.where(known, truth.astype(str), "?")
+    hs.tl.heat_labels(adata, "text", unknown="?", key_added="of_text")
+    assert (adata.obs["of_text"].astype(str) == adata.obs["heat_labels"].astype(str)).all()
+    adata.write_h5ad(tmp_path / "labels.h5ad")
+    again = anndata.read_h5ad(tmp_path / "labels.h5ad")
+    np.testing.assert_array_equal(again.obsm["heat_labels"], adata.obsm["heat_labels"])
+    assert again.uns["heat_labels"]["params"] == adata.uns["heat_labels"]["params"]
+
+
+@pytest.mark.parametrize(
+    ("terminal", "message"),
+    [
+        ("sort", "terminal='sort' is not in adata.obs"),
+        (7, "terminal=7 is not in adata.obs"),
+        ({"a": [7000]}, "terminal=7000 is neither"),
+        ({"a": ["nobody"]}, "terminal='nobody' is neither"),
+        ({"a": [1], "b": [1]}, "under 'a' and under 'b'; list it once"),
+        ({}, "has no value in any cell"),
+    ],
+)
+def test_invalid_terminal_states_are_named(blood, terminal, message):
+    with pytest.raises(HeatSketchError, match=message):
+        hs.tl.fate(blood, terminal, copy=True)
+
+
 def test_results_survive_a_file(blood, tmp_path):
     before = sketched(blood, power=2)
     adata = hs.tl.heat_pseudotime(sketched(blood[50:].copy(), power=2), 0, copy=True)
@@ -178,7 +263,7 @@ def test_tools_are_a_module():
     from heatsketch.scanpy.tl import heat_pseudotime
 
     assert heat_pseudotime is hs.heat_pseudotime
-    assert set(tl.__all__) | {"tl"} == set(hs.__all__)
+    assert {*hs.tl.__all__, *hs.pp.__all__, "tl", "pp"} == set(hs.__all__)
 
 
 # --- pseudotime ----------------------------------------------------------------------------
@@ -211,8 +296,8 @@ def dpt_in_full(adata, root):
     return np.linalg.norm(M - M[root], axis=1)
 
 
-# Where scanpy's dpt is better; docs/scanpy.md says so, too. It takes eigenvalues from 0.9994 on for
-# stationary ones, and few neighbours have two of them.
+# Where scanpy's dpt is better; docs/how_to/scanpy.md says so, too. It takes eigenvalues from 0.9994
+# on for stationary ones, and few neighbours have two of them.
 DPT_IS_BETTER = {(10, "each run"), (10, "all runs"), (15, "all runs")}
 
 
@@ -304,6 +389,42 @@ def test_cells_of_another_component_are_later_than_all_of_the_first():
     assert time[30:].min() > time[:30].max()
 
 
+# --- compare -------------------------------------------------------------------------------
+
+
+def test_cells_are_compared_as_rows_are(blood, tmp_path):
+    """Twenty donors, of which those who were treated lack the dendritic cells."""
+    dendritic = blood.obs["bulk_labels"] == "Dendritic"
+    donor = np.random.default_rng(0).integers(20, size=blood.n_obs)
+    adata = blood[~dendritic | (donor % 2 == 0)].copy()
+    donor = donor[~dendritic | (donor % 2 == 0)]
+    adata.obs["donor"] = np.char.add("donor ", donor.astype(str))
+    adata.obs["condition"] = np.where(donor % 2, "treated", "control")
+    hs.tl.compare(adata, "condition", units="donor")
+    distances = sparse.csr_array(adata.obsp["distances"])
+    model = HeatSketch(2, power=1, metric="precomputed").fit(distances, row_ids=names(adata))
+    found = model.compare(adata.obs["condition"].to_numpy(), units=adata.obs["donor"].to_numpy())
+    assert adata.uns["compare"]["p_value"] == found.p_value <= 0.05
+    np.testing.assert_array_equal(adata.obs["compare_effect"], found.effect)
+    np.testing.assert_array_equal(adata.obs["compare_flagged"], found.flagged)
+    flagged = adata.obs.loc[found.flagged, "bulk_labels"]
+    assert (flagged == "Dendritic").mean() > 0.8
+    adata.write_h5ad(tmp_path / "compared.h5ad")
+    again = anndata.read_h5ad(tmp_path / "compared.h5ad")
+    np.testing.assert_array_equal(again.obs["compare_z"], adata.obs["compare_z"])
+    assert again.uns["compare"]["params"] == adata.uns["compare"]["params"]
+    assert list(again.uns["compare"]["groups"]) == ["control", "treated"]
+
+
+def test_columns_that_cannot_be_compared_are_named(blood):
+    adata = blood[:30].copy()
+    adata.obs["half"] = [None, "a"] * 15
+    with pytest.raises(HeatSketchError, match=r"groupby='donor' is not in adata\.obs; use one of"):
+        hs.tl.compare(adata, "donor")
+    with pytest.raises(HeatSketchError, match=r"units='half' has no label for the cell .*notna"):
+        hs.tl.compare(adata, "bulk_labels", units="half")
+
+
 # --- drift ---------------------------------------------------------------------------------
 
 
@@ -388,7 +509,7 @@ def test_without_anndata_the_remedy_is_named(monkeypatch):
 
 
 def test_the_page_runs():
-    page = (Path(__file__).parent.parent / "docs" / "scanpy.md").read_text()
+    page = (Path(__file__).parent.parent / "docs" / "how_to" / "scanpy.md").read_text()
     names = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scanpy's, of old files and names that repeat themselves
@@ -397,3 +518,34 @@ def test_the_page_runs():
     assert names["adata"].obsm["X_heatsketch"].shape == (700, 64)
     assert names["cells"].obs["heat_pseudotime"].max() == 1
     assert names["after"].obs["drift_moved"].iloc[3]
+
+
+# --- clusters and smoothing -------------------------------------------------------------------
+
+
+def test_clusters_are_categories_of_the_graph_that_is_there(blood):
+    found = hs.tl.heat_clusters(blood, 6, copy=True)
+    assert list(found.obs["heat_clusters"].cat.categories) == list("012345")
+    model = HeatSketch(metric="precomputed").fit(blood.obsp["distances"], row_ids=names(blood))
+    wanted = heatsketch.HeatClustering(6, model).fit(None).labels_
+    np.testing.assert_array_equal(found.obs["heat_clusters"].cat.codes, wanted)
+    assert found.uns["heat_clusters"]["params"]["n_clusters"] == 6
+
+
+def test_genes_are_smoothed_as_the_model_smooths(blood):
+    adata = anndata.AnnData(blood.raw.X, obs=blood.obs, var=blood.raw.var, obsm=blood.obsm)
+    model = HeatSketch(1, power=1).fit(blood.obsm["X_pca"], row_ids=names(blood))
+    hs.pp.heat_smooth(adata, ["CST3", "CD79A"], use_rep="X_pca", time=3)
+    places = adata.var_names.get_indexer(["CST3", "CD79A"])
+    wanted = model.smooth(adata.X[:, places], time=3).values
+    np.testing.assert_array_equal(adata.obsm["heat_smooth"].to_numpy(), wanted)
+    assert list(adata.obsm["heat_smooth"].columns) == ["CST3", "CD79A"]
+    every = hs.pp.heat_smooth(adata, use_rep="X_pca", copy=True)
+    assert every.layers["heat_smooth"].shape == adata.shape
+    assert every.uns["heat_smooth"]["time"] in every.uns["heat_smooth"]["times"]
+    for options, message in (
+        ({"genes": ["CST3", "XYZ"]}, "'XYZ' is none of them"),
+        ({"layer": "counts"}, "layer='counts' is not in adata.layers"),
+    ):
+        with pytest.raises(HeatSketchError, match=message):
+            hs.pp.heat_smooth(adata, use_rep="X_pca", **options)

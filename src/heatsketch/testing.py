@@ -154,7 +154,8 @@ def check_engine(engine: Engine, *, seed: int = 0, metric: Any = "euclidean") ->
     )
     assert ((fitted > 0).sum(axis=1) >= 7).all(), "some points have too few neighbours"
     # Of points at the radius itself, an engine may choose some.
-    wanted = np.where(inside | (within & (fitted > 0)), np.exp(-full), 0)
+    affinities = gaussian_affinity(full, epsilon=1.0)
+    wanted = np.where(inside | (within & (fitted > 0)), affinities, 0)
     for name, K, rows in (("fitted", fitted, wanted), ("new", new, wanted[::-1])):
         _require_close(K, rows, 0, f"{name} points do not have the neighbours that the rule names")
 

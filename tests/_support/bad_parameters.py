@@ -238,7 +238,7 @@ rejected(
 )
 
 for name, value in [("epsilon", 0.5), ("n_neighbors", 5), ("metric", "cosine")]:
-    says = (f"^{name}=", f"{value!r} has no use with affinity", f"leave {name} out")
+    says = (f"^{name}=", f"{value!r} has no use with affinity", "leave it out")
     rejected(
         f"affinity: with {name}",
         partial(fit, AFFINITIES, affinity="precomputed", **{name: value}),

@@ -31,6 +31,9 @@ def shelf(folder):
     names = [f"r{i}" for i in range(60)]
     table = {"who": names, "x": X[:, 0], "y": X[:, 1], "kind": ["a", "b", "c"] * 20}
     pq.write_table(pa.table(table), folder / "points.parquet")
+    some = {"text": ["left", "right", None], "number": [3, 5, -1], "none": ["", "-1", None]}
+    known = {name: [*(first, second), *[rest] * 58] for name, (first, second, rest) in some.items()}
+    pq.write_table(pa.table({**table, **known}), folder / "known.parquet")
     pq.write_table(pa.table({**table, "who": ["r0"] * 60}), folder / "twins.parquet")
     pq.write_table(pa.table({**table, "who": X[:, 0]}), folder / "float_ids.parquet")
     pq.write_table(pa.table({"y": X[:, 1], "x": X[:, 0]}), folder / "turned.parquet")
@@ -48,6 +51,13 @@ def shelf(folder):
     (folder / "header.csv").write_text("x,y\n")
     (folder / "gap.csv").write_text("x,y\n1,2\n3,\n5,6\n")
     (folder / "points.txt").write_text("1 2")
+    np.save(folder / "affinities.npy", np.exp(-np.square(np.subtract.outer(X[:, 0], X[:, 0]))))
+    far = X.copy()
+    far[7] = 1e6
+    np.save(folder / "far.npy", far)
+    rows = [f"{a},{x:.9g},{y:.9g}" for a, (x, y) in zip(names, far, strict=True)]
+    (folder / "far.csv").write_text("\n".join(["who,x,y", *rows]))
+    (folder / "zero.edges").write_text("a b 1\nb c 1\nd d 0\n")
     pairs = list(zip(names, names[1:] + names[:1], strict=True))
     (folder / "edges.csv").write_text("\n".join(["source,target", *(f"{a},{b}" for a, b in pairs)]))
     numbers = [f"{i}\t{(i + 1) % 60}\t1.5\tfriend" for i in range(60)]
@@ -110,7 +120,9 @@ def models(folder, X):
     (folder / "flipped.heatsketch").write_bytes(whole)
 
 
+LABEL = "label known.parquet --columns x,y --column"
 EMBED = "embed points.parquet --columns x,y"
+COMPARE = "compare points.parquet points.parquet --columns x,y"
 LONG = "n" * 300
 
 CASES = [
@@ -143,9 +155,19 @@ CASES = [
     Case("all pairs", f"{EMBED} -o out.npy --neighbors all --epsilon auto", 0, "Written"),
     Case("other ways", f"{EMBED} -o out.npy --metric cosine --normalization bistochastic", 0, ""),
     Case("limit", f"{EMBED} -o out.npy --memory-limit 2GiB", 0, "Written"),
+    Case("short option", f"{EMBED} -o out.npy -k 4", 0, "60 rows, 4 components"),
+    Case("affinities", "embed affinities.npy --affinity precomputed -o out.npy", 0, "60 rows"),
+    Case(
+        "other sketch",
+        f"{EMBED} -o out.npy --weighting random_walk --random-matrix rademacher",
+        0,
+        "Written",
+    ),
     Case("dry run", f"{EMBED} -o out.parquet --dry-run", 0, "Memory: about"),
-    Case("dry graph", "embed ring.edges -o out.parquet --dry-run", 0, "a graph does not tell"),
-    Case("transform", "transform m.heatsketch points.npy -o out.npy", 0, "60 rows in 8"),
+    Case(
+        "dry graph", "embed ring.edges -o out.parquet --dry-run", 0, "unknown until a graph is read"
+    ),
+    Case("transform", "transform m.heatsketch points.npy -o out.npy", 0, "60 rows, 8 comp"),
     Case("distances", "distances m.heatsketch 0 1 2 3", 0, "row\tother\tdistance\tlow\thigh\n0\t1"),
     Case("pairs", "distances m.heatsketch --pairs pairs.txt", 0, "4\t5"),
     Case("piped pairs", "distances m.heatsketch --pairs -", 0, "7\t8", "7 8\n"),
@@ -159,9 +181,15 @@ CASES = [
         0,
         "No row stands out",
     ),
+    Case("compare", f"{COMPARE} -o out.csv", 0, "p = 1: the tables do not differ at level 0.05"),
+    Case("compare numbers", "compare points.npy points.npz -o out.csv", 0, "0 of 120 rows flagged"),
+    Case("label", f"{LABEL} text -o out.parquet --ids who", 0, "60 rows, 2 of which had one of 2"),
+    Case("label numbers", f"{LABEL} number -o out.csv --labels kind", 0, "Written: out.csv"),
+    Case("label by cosine", f"{LABEL} text -o o.npz --metric cosine --neighbors 9", 0, "60 rows"),
     Case("info", "info m.heatsketch", 0, "HeatSketch"),
     Case("bare info", "info bare.heatsketch", 0, "training data        no"),
     Case("plan", "plan --n 1e3 --d 4 --k 8", 0, "Memory: about"),
+    Case("plan that does not fit", "plan --n 1e12 --d 4", 0, "(plan it with --workers "),
     Case("report", "report m.heatsketch -o out.html", 0, "open it in a browser"),
     Case(
         "report in colours",
@@ -193,6 +221,9 @@ CASES = [
         "use auto, degree, symm",
     ),
     Case("seed", f"{EMBED} -o out.npy --seed -1", 2, "--seed"),
+    Case("weighting", f"{EMBED} -o o.npy --weighting no", 2, "use symmetric or random_walk"),
+    Case("random matrix", f"{EMBED} -o o.npy --random-matrix no", 2, "use gaussian or rademacher"),
+    Case("affinity", f"{EMBED} -o o.npy --affinity cosine", 2, "use gaussian or precomputed"),
     Case("large seed", f"{EMBED} -o out.npy --seed 4294967296", 2, "4294967295"),
     Case("components", f"{EMBED} -o out.npy --components 0", 2, "at least 1; use one like 64"),
     Case("size", f"{EMBED} -o out.npy --memory-limit plenty", 2, "2GiB"),
@@ -220,6 +251,19 @@ CASES = [
     Case("row not there", "distances m.heatsketch 0 60", 2, "row '60' is not in m.heatsketch"),
     Case("confidence", "distances m.heatsketch 0 1 --confidence 95", 2, "between 0 and 1"),
     Case("other model", "distances map.heatsketch 0 1", 2, "holds a DiffusionMap"),
+    Case("level", f"{COMPARE} -o out.csv --level 5", 2, "'5' must be between 0 and 1; use 0.05"),
+    Case("distances of two", f"{COMPARE} -o out.csv --metric precomputed", 2, "tables of points"),
+    Case(
+        "few permutations",
+        f"{COMPARE} -o out.csv --permutations 9",
+        4,
+        "--permutations 9 allows",
+    ),
+    Case("widths", "compare points.npy wide.npy -o out.csv", 4, "2 columns of numbers, and wide"),
+    Case("graphs compared", "compare ring.edges ring.edges -o out.csv", 4, "is a graph; compare"),
+    Case("no such units", f"{COMPARE} --units age -o out.csv", 3, "age"),
+    Case("page of a comparison", f"{COMPARE} -o out.csv --page there.html", 5, "there.html exists"),
+    Case("numbers of a comparison", f"{COMPARE} -o out.npy", 5, "numbers only"),
     Case("names alone", "drift m.heatsketch m.heatsketch --names points.csv", 2, "go together"),
     Case("plan workers", "plan --n 10 --d 4 --workers -1", 2, "--workers"),
     Case("plan all pairs", "plan --n 10 --d 4 --workers 2 --neighbors all", 2, "like 15"),
@@ -242,7 +286,9 @@ CASES = [
     Case("plan columns", "plan --n 10 --d 0", 2, "'--d' / '--columns': '0' is no integer"),
     Case("plan word", "plan --n many --d 4", 2, "'many' is no integer"),
     Case("plan dtype", "plan --n 10 --d 4 --dtype int8", 2, "float32 or float64"),
+    Case("label without column", "label known.parquet -o out.csv", 2, "column"),
     # --- 3: a file cannot be read
+    Case("label by what", f"{LABEL} txt -o out.csv", 3, "perhaps 'text' is meant"),
     Case("missing file", "embed nowhere.npy -o out.npy", 3, "No such file"),
     Case("missing graph", "embed nowhere.edges -o out.csv", 3, "No such file"),
     Case("unknown format", "embed points.txt -o out.npy", 3, "'.txt' is not that of a table"),
@@ -289,6 +335,8 @@ CASES = [
         "--color 'sort' is not in it",
     ),
     # --- 4: data that cannot be embedded, or compared
+    Case("no label", f"{LABEL} none -o out.csv", 4, "known.parquet has no label in column 'none'"),
+    Case("label all pairs", f"{LABEL} text -o o.csv --neighbors all", 4, "--neighbors 15"),
     Case(
         "part of a step",
         "embed path.mtx -o out.npy --power 1.5",
@@ -332,6 +380,8 @@ CASES = [
         "lacks 60 of the 60 rows",
     ),
     # --- 5: an output cannot be written
+    Case("labels in npy", f"{LABEL} text -o out.npy", 5, ".npy"),
+    Case("labels there", f"{LABEL} text -o there.parquet", 5, "there.parquet"),
     Case("exists", f"{EMBED} -o there.parquet", 5, "pass --overwrite to replace it"),
     Case("model exists", f"{EMBED} -o out.npy --model m.heatsketch", 5, "pass --overwrite"),
     Case("same", f"{EMBED} -o points.parquet --overwrite", 5, "is also the input"),

@@ -55,6 +55,16 @@ def curves():
     }
 
 
+@cache
+def compared(n_samples=2):
+    """The sixes of the last sample are missing in the others."""
+    X, digit = load_digits(return_X_y=True)
+    sample = np.random.default_rng(0).integers(n_samples, size=len(X))
+    kept = (digit != 6) | (sample == n_samples - 1)
+    fitted = HeatSketch(16).fit(X[kept])
+    return fitted, fitted.compare(sample[kept])
+
+
 PICTURES = {
     "embedding-ritz-labels": lambda: plot.embedding(model(), digits()[1], label="digit"),
     "embedding-pca-values": lambda: plot.embedding(
@@ -71,6 +81,8 @@ PICTURES = {
     "distortion-model": lambda: plot.distortion(model()),
     "distortion-curves": lambda: plot.distortion(curves()),
     "drift": lambda: plot.drift(moved()),
+    "compare-two": lambda: plot.compare(*compared()),
+    "compare-three": lambda: plot.compare(*compared(3)),
 }
 
 

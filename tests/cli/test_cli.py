@@ -6,19 +6,23 @@ import os
 import pickle
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from cli_cases import CASES, shelf
 from registry import circle
 from typer.testing import CliRunner
 
 import heatsketch
-from heatsketch import HeatSketch
+from heatsketch import HeatLabels, HeatSketch
 from heatsketch._core.row_names import row_number, row_numbers
 from heatsketch.cli import app
 from heatsketch.cli._command import COMMANDS, load_command
 from heatsketch.cli._exit_codes import EXIT_CODES, in_options
+from heatsketch.cli._progress import Overall
 from heatsketch.exceptions import (
     FileFormatError,
     HeatSketchError,
@@ -124,6 +128,32 @@ def test_the_embedding_is_that_of_the_api_bit_for_bit(workspace):
     assert model.feature_names_in_.tolist() == ["x", "y"]
 
 
+def test_tables_are_compared_as_groups_of_rows_are(workspace):
+    """The second half of the circle, moved, against the whole; columns in another order."""
+    X, who, _ = open_table("points.parquet", columns=["x", "y"], ids="who").read()
+    moved, user = X[30:] + np.float32(0.5), np.repeat(np.arange(6), 5)
+    columns = {"y": moved[:, 1], "x": moved[:, 0], "who": who[30:], "kind": user.astype(str)}
+    pq.write_table(pa.table(columns), "moved.parquet")
+    given = "--columns x,y --ids who --labels kind -o out.parquet --page out.html --seed 3"
+    reply = json.loads(run(f"compare points.parquet moved.parquet {given} --json").stdout)
+    both, sample = np.concatenate([X, moved]), np.repeat(["a", "b"], [60, 30])
+    wanted = HeatSketch(random_state=3).fit(both).compare(sample)
+    found, names, labels = open_table("out.parquet", ids="who", labels=["sample", "kind"]).read()
+    values = [wanted.effect, wanted.z, wanted.p_values, wanted.flagged]
+    np.testing.assert_array_equal(found, np.column_stack(values))
+    assert names.tolist() == [*who, *who[30:]]
+    assert labels["sample"].tolist() == ["reference"] * 60 + ["current"] * 30
+    assert (reply["p_value"], reply["rows"]) == (0.005, {"reference": 60, "current": 30})
+    assert sum(reply["flagged"].values()) == wanted.flagged.sum() > 0
+    assert "more current" in Path("out.html").read_text(encoding="utf-8")
+    units = "--columns x,y --units kind -o units.parquet --labels who"
+    assert run(f"compare points.parquet moved.parquet {units}").exit_code == 0
+    unit = np.concatenate([6 + np.arange(60) % 3, user])  # in the order of their names
+    wanted = HeatSketch(2, power=1).fit(both).compare(sample, units=unit)
+    found = open_table("units.parquet", labels=["sample", "who"]).read().X
+    np.testing.assert_array_equal(found[:, 2], wanted.p_values)
+
+
 def test_without_ids_rows_are_their_positions(workspace):
     assert run("embed points.npy -o out.npy --model new.heatsketch").exit_code == 0
     wanted = HeatSketch().fit(np.load("points.npy")).embedding_
@@ -194,6 +224,22 @@ def test_rows_that_moved_are_reported_by_name(workspace):
     assert "r5" in reply["moved"]
 
 
+def test_all_rows_get_labels_as_heat_labels_has_them(workspace):
+    result = run("label known.parquet --columns x,y --column number -o out.parquet --ids who")
+    assert result.exit_code == 0, result.output
+    X, ids, labels = open_table(
+        "known.parquet", columns=["x", "y"], ids="who", labels=["number"]
+    ).read()
+    wanted = HeatLabels().fit(X, labels["number"])
+    found, who, written = open_table(
+        "out.parquet", ids="who", labels=["number", "predicted"]
+    ).read()
+    assert who.tolist() == ids.tolist()
+    assert written["number"].tolist() == labels["number"].tolist()
+    assert written["predicted"].tolist() == wanted.transduction_.tolist()
+    np.testing.assert_array_equal(found[:, 0], wanted.label_distributions_.max(axis=1))
+
+
 def test_nodes_of_a_graph_keep_their_names(workspace):
     arguments = "embed ring.edges -o out.csv --model new.heatsketch --k 8 --power 3"
     assert run(arguments).exit_code == 0
@@ -223,6 +269,30 @@ def test_warnings_are_one_line(workspace):
     assert "more neighbours than --neighbors 5" in line
 
 
+def test_errors_and_warnings_name_the_file_and_its_rows(workspace, monkeypatch):
+    monkeypatch.setattr("heatsketch.cli._transform.BLOCK_BYTES", 64)  # rows 0 to 3, and so on
+    arguments = "transform who.heatsketch far.csv --ids who --columns x,y -o out.csv"
+    (line,) = run(arguments).stderr.splitlines()
+    assert line.startswith("warning: 1 of 4 rows of far.csv, the first of them row 7 ('r7'), ")
+    points = np.load("points.npy")
+    points[5, 1] = 1e30
+    np.save("huge.npy", points)
+    assert "error: huge.npy holds numbers" in run("transform m.heatsketch huge.npy -o o.npy").stderr
+    result = run("embed affinities.npy --affinity precomputed --neighbors 9 -o out.npy")
+    assert result.stderr.startswith("error: --neighbors 9 has no use with --affinity precomputed, ")
+    assert "the graph: negative.edges holds -1" in run("embed negative.edges -o g.csv").stderr
+
+
+def test_options_of_the_sketch_are_those_of_the_api(workspace):
+    options = "--weighting random_walk --random-matrix rademacher -k 8"
+    assert run(f"embed points.npy -o out.npy {options}").exit_code == 0
+    model = HeatSketch(8, weighting="random_walk", random_matrix="rademacher")
+    assert (np.load("out.npy") == model.fit_transform(np.load("points.npy"))).all()
+    assert run("embed affinities.npy -o k.npy --affinity precomputed").exit_code == 0
+    model = HeatSketch(affinity="precomputed")
+    assert (np.load("k.npy") == model.fit_transform(np.load("affinities.npy"))).all()
+
+
 def test_an_infinite_bound_is_null(workspace):
     HeatSketch(4, random_matrix="rademacher").fit(np.load("points.npy")).save("signs.heatsketch")
     assert json.loads(run("distances signs.heatsketch 0 1 --json").stdout)["high"] == [None]
@@ -241,7 +311,7 @@ def test_a_dry_run_reads_no_rows(workspace, monkeypatch):
 # --- words ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["embed", "transform", "distances", "drift", "info", "plan"])
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("report", "reproduce")])
 def test_help_has_an_example_that_begins_like_it(name):
     result = run([name, "--help"])
     assert result.exit_code == 0
@@ -255,6 +325,39 @@ def test_a_file_does_not_control_the_terminal(workspace, command, options):
     result = run(command + options)
     assert "HeatSketch" in result.output
     assert not set(result.output) & {"\x1b", "\r", "\x9b"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_panels_and_no_types_of_flags(name):
+    text = run([name, "--help"]).stdout
+    assert "<bool>" not in text + run(["--help"]).stdout
+    assert "Say" not in text
+    if name == "embed":
+        assert re.findall(r"─ ([A-Z][a-z ]+) ─", text) == [
+            *("Arguments", "Options", "Input", "Sketch", "Neighbour graph")
+        ]
+
+
+def test_progress_never_decreases_and_takes_the_stages_of_a_table():
+    seen = []
+    overall = Overall("embed", lambda stage, part: seen.append(part))
+    for stage, n_steps, n_done in (
+        *(("reading", 1, 1), ("neighbours", 50, 50), ("diffusion", 128, 9)),
+        *(("all times", 30, 30), ("diffusion", 128, 2), ("unheard of", 3, 4)),
+    ):
+        done = overall.begin(stage, n_steps)
+        for _ in range(n_done):
+            done()
+    assert seen == sorted(seen)
+    assert seen[-1] == pytest.approx(1)
+    assert overall.ends["all times"] == pytest.approx(1)
+
+
+def test_stages_of_a_command_without_a_table_take_half_of_what_is_left():
+    overall = Overall("no such command", lambda stage, part: None)
+    for part in (0.5, 0.75, 0.875):
+        overall.begin("work", 1)()
+        assert overall.part == part
 
 
 def test_who_asks_nothing_gets_help():

@@ -158,6 +158,51 @@ def test_a_terminal_sees_bars(long_work):
     assert b"%" in seen
 
 
+def on_terminal(arguments, folder, **environment):
+    """Run a command whose standard error is a terminal, and return what that shows."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "90", **environment}
+    process = start(arguments, folder, stderr=theirs, env=environment)
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            seen += os.read(ours, 10_000)
+        except OSError:  # it has ended
+            break
+    process.communicate(timeout=60)
+    os.close(ours)
+    return seen.decode()
+
+
+def test_one_bar_ends_at_100_percent(workspace):
+    shown = on_terminal("embed points.npy -o out.npy -k 4", workspace)
+    parts = [int(part) for part in re.findall(r"(\d+)%", shown)]
+    assert parts == sorted(parts)
+    assert parts[-1] == 100
+    last = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown).strip().split("\r")[-1]
+    assert re.fullmatch(r"embed: done +━+ 100% 0:00:\d\d", last.splitlines()[-1])
+
+
+def test_colours_are_for_terminals(workspace):
+    wrong = "embed nowhere.npy -o out.npy"
+    assert on_terminal(wrong, workspace).startswith("\x1b[31m\x1b[1merror:\x1b[0m cannot read ")
+    assert on_terminal(wrong, workspace, NO_COLOR="1").startswith("error: cannot read ")
+    _, stderr = start(wrong, workspace).communicate(timeout=60)
+    assert stderr.startswith("error: cannot read ")
+
+
+def test_the_version_needs_no_numbers():
+    """Which take longer to import than all else."""
+    code = (
+        "import sys; from heatsketch.cli import app\n"
+        "try: app(['--version'])\n"
+        "finally: print(sorted({'numpy', 'scipy', 'sklearn'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == f"{__version__}\n[]\n"
+
+
 def test_a_limit_of_the_file_size_is_a_full_disk(workspace):
     def small_files():
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -237,7 +282,7 @@ def test_many_rows_show_progress_keep_to_their_memory_and_are_those_of_the_api()
 
 def test_the_page_says_what_is_so(tmp_path):
     """Its examples run, in one shell, and its exit codes are those of the program."""
-    page = (ROOT / "docs" / "command_line.md").read_text()
+    page = (ROOT / "docs" / "how_to" / "command_line.md").read_text()
     scripts = re.findall(r"^```sh\n(.*?)^```", page, re.M | re.S)
     program = tmp_path / "bin" / "heatsketch"
     program.parent.mkdir()

@@ -115,3 +115,19 @@ def test_inputs_may_have_any_strides_and_be_read_only():
 def test_lengths_that_do_not_fit_are_rejected(name, arguments):
     with pytest.raises(ValueError, match=r"\w+ \w+"):
         getattr(kernels, name)(*arguments)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_affinities_are_exponentials_to_the_last_digit_but_one(dtype):
+    squares = np.concatenate([np.geomspace(1e-320, 700, 5000), np.linspace(0, 700, 5000)])
+    squares = squares.astype(dtype)
+    found, wanted = np.empty_like(squares), np.exp(-squares.astype(np.longdouble))
+    kernels.gaussian_affinities(squares, 1.0, found)
+    assert (abs(found - wanted) <= np.finfo(dtype).eps * wanted + np.finfo(dtype).tiny).all()
+
+
+def test_affinities_of_nothing_and_of_infinity():
+    squares = np.array([0.0, 708.0, 745.0, 746.0, 1e308, np.inf])
+    kernels.gaussian_affinities(squares, 1.0, squares)  # in place
+    assert squares[0] == 1 and squares[1] > np.finfo(float).tiny > squares[2] > 0
+    assert (squares[3:] == 0).all()

@@ -16,7 +16,7 @@ from heatsketch.diffusion._labels import (
     neighbor_means,
     potentials,
 )
-from heatsketch.diffusion._links import link_weights
+from heatsketch.diffusion._links import WEAKEST, link_weights
 from heatsketch.exceptions import HeatSketchError
 
 
@@ -39,7 +39,7 @@ def test_potentials_solve_their_equation(seed, horizon):
     """All eigenvalues have the same bound of their relative error, and so has the block."""
     W = weights_of(cloud(80, 2, seed))
     sources = label_sources(some_labels(80, seed), 3)
-    found = potentials(W, sources, horizon=horizon)
+    found = potentials(W, sources, horizon=horizon).block
     root = np.sqrt(W.sum(axis=1))[:, np.newaxis]
     A = W / root / root.T
     expected = np.linalg.solve(np.eye(80) - (1 - 1 / horizon) * A, sources / root)
@@ -49,7 +49,7 @@ def test_potentials_solve_their_equation(seed, horizon):
 def test_without_a_horizon_it_is_the_poisson_equation():
     W = weights_of(circle(60))
     sources = label_sources(some_labels(60), 3)
-    u = potentials(W, sources, horizon=1e7)
+    u = potentials(W, sources, horizon=1e7).block
     left = W.sum(axis=1)[:, np.newaxis] * u - W @ u
     assert np.linalg.norm(left - sources) <= 10 * TOLERANCE * np.linalg.norm(sources)
 
@@ -98,9 +98,21 @@ def test_links_and_means_are_those_of_the_affinity(scaling, exponent):
     powers = K.toarray() ** exponent
     means = powers @ block / powers.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(neighbor_means(A, block, exponent=exponent), means, rtol=1e-12)
-    np.fill_diagonal(powers, 0)
+    weakest = WEAKEST if exponent > 1 else 0
+    links = np.where(powers > 0, np.maximum(K.toarray(), weakest) ** exponent, 0)
+    assert (powers < links).any() == (exponent > 1)
+    np.fill_diagonal(links, 0)
     found = link_weights(A, 1 / A.s, exponent=exponent)
-    np.testing.assert_allclose(found.toarray(), powers, rtol=1e-12)
+    np.testing.assert_allclose(found.toarray(), links, rtol=1e-12)
+
+
+def test_a_point_of_weak_links_alone_gets_the_label_of_its_neighbor():
+    """To the eighth power its affinity would be zero, and the point isolated."""
+    K = sparse.csr_array(np.eye(4) + np.diag([0.5, 0.5, 1e-60], 1) + np.diag([0.5, 0.5, 1e-60], -1))
+    links = link_weights(heat_operator(K, degree_scaling(K)), np.sqrt(K.sum(axis=1)), exponent=8)
+    found = poisson_learning(links, [0, -1, 1, -1])
+    assert found.argmax(axis=1)[3] == 1
+    assert np.isfinite(found).all()
 
 
 def test_copies_that_share_rows_are_as_many_points():

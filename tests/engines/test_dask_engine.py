@@ -99,6 +99,19 @@ def test_the_embedding_is_the_local_one_bit_for_bit(
     np.testing.assert_array_equal(model.transform(some), wanted.transform(some))
 
 
+@pytest.mark.untraced
+def test_groups_are_compared_as_on_one_machine_bit_for_bit(client, graphs, tmp_path):
+    distances = graphs["float32"]
+    rows = np.arange(distances.shape[0])
+    group, units = rows // 50 % 3, rows // 50
+    engine = DaskEngine(client, storage=tmp_path, rows_per_block=3 * PIECE)
+    models = fit(distances, power=1), fit(distances, engine, power=1)
+    assert isinstance(models[1].embedding_, da.Array)
+    wanted, found = (m.compare(group, units=units, n_permutations=19) for m in models)
+    for name in ("p_values", "z", "effect", "group", "power"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+
+
 def test_two_fits_of_the_same_points_keep_to_their_folders(client, graphs, tmp_path):
     distances, embeddings = graphs["float32"], []
     for folder in (tmp_path / "one", tmp_path / "two"):

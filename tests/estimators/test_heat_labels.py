@@ -128,6 +128,16 @@ def test_few_labels_suffice_for_digits(rate, least):
     assert np.mean(found) > least
 
 
+@pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
+def test_labels_follow_long_curves():
+    """Two lines without gaps, a label at one end of each: the other is hundreds of steps away."""
+    along = np.linspace(0, 100, 500) + np.random.default_rng(0).uniform(-0.1, 0.1, (2, 500))
+    X = np.column_stack([along.ravel(), np.repeat([0.0, 5.0], 500)])
+    y = np.full(1000, -1)
+    y[[0, 999]] = 0, 1  # opposite ends, so that the nearer label is mostly the wrong one
+    np.testing.assert_array_equal(HeatLabels().fit(X, y).transduction_, np.repeat([0, 1], 500))
+
+
 def test_labels_may_be_text_and_unknown_anything():
     X, _, y = digits(1)
     names = np.array(["", *"abcdefghij"])[y + 1]
@@ -193,6 +203,47 @@ def test_sets_hold_all_classes_where_labels_are_too_few():
     assert (larger >= smaller).all()
     with pytest.raises(HeatSketchError, match=r"coverage=1\.5"):
         labels.predict_set(X, coverage=1.5)
+
+
+def plain_margins(K, y):
+    """Shares of the votes of labelled neighbours, row by row."""
+    found = {}
+    for i in np.flatnonzero(y >= 0):
+        votes = np.zeros(y.max() + 1)
+        for j in np.flatnonzero((K[i] > 0) & (y >= 0)):
+            if j != i:
+                votes[y[j]] += max(K[i, j], 0.1) ** 2
+        votes /= votes.sum() or 1
+        found[i] = votes[y[i]] - np.delete(votes, y[i]).max()
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
+@pytest.mark.parametrize("points", [with_copies, lambda seed: cloud(200, seed=seed)])
+def test_suspects_are_labels_that_neighbors_outvote(points):
+    X, rng = points(0), np.random.default_rng(0)
+    y = np.where(rng.random(200) < 0.5, rng.integers(0, 3, 200), -1)
+    labels = HeatLabels().fit(X, y)
+    A, places = labels.model_.heat_operator_, np.argsort(labels.model_.order_)
+    K = (A @ np.eye(200))[places][:, places] / np.outer(A.s[places], A.s[places])
+    expected, (rows, margin, suggested) = plain_margins(K, y), labels.suspects()
+    assert sorted(rows) == sorted(expected)
+    np.testing.assert_allclose(margin, [expected[row] for row in rows], atol=1e-9)
+    assert (np.diff(margin) >= 0).all()
+    np.testing.assert_array_equal(suggested != y[rows], margin < 0)
+    again = pickle.loads(pickle.dumps(labels)).suspects()
+    np.testing.assert_array_equal(again.rows, rows)
+
+
+def test_wrong_labels_are_the_first_suspects():
+    X, truth, _ = digits(1)
+    wrong = np.random.default_rng(0).choice(len(X), 90, replace=False)
+    y = truth.copy()
+    y[wrong] = (y[wrong] + 1) % 10
+    found = HeatLabels().fit(X, y).suspects()
+    is_wrong = np.isin(found.rows[:90], wrong)
+    assert is_wrong.mean() > 0.9
+    assert (found.suggested == truth[found.rows])[:90][is_wrong].mean() > 0.95
 
 
 def test_a_component_without_labels_has_no_opinion():

@@ -12,7 +12,7 @@ from registry import circle
 
 from heatsketch import DiffusionMap, HeatSketch
 from heatsketch._core.parallel import at_most, in_threads
-from heatsketch._core.progress import on_terminal, reporting_to, steps
+from heatsketch._core.progress import bars, on_terminal, reporting_to, steps
 from heatsketch.estimators.near_isometry import NearIsometry
 
 
@@ -83,6 +83,22 @@ def test_a_fit_tells_how_far_it_is_where_it_is_asked_to(model, stream, verbose, 
     assert bool(said) == WRITES[stream, verbose]
     # On a screen nothing is left behind; in a file there are whole lines.
     assert ("\n" in said) == (stream == "file" and WRITES[stream, verbose])
+
+
+def test_a_notebook_has_a_bar_for_each_stage_after_a_while():
+    pytest.importorskip("tqdm")
+    stream = io.StringIO()
+    shown = {"file": stream, "mininterval": 0, "miniters": 1}
+    with reporting_to(bars(60.0, **shown)):
+        in_threads(abs, range(5), name="work")
+    assert stream.getvalue() == ""
+    with reporting_to(bars(**shown)):
+        in_threads(abs, range(4), name="work")
+    lines = stream.getvalue().split("\r")
+    assert [line.split("|")[0] for line in lines if "%" in line] == [
+        f"work: {part:3}%" for part in (0, 25, 50, 75, 100)
+    ]
+    assert lines[-1].strip() == ""
 
 
 def test_who_asks_does_not_wait():

@@ -78,9 +78,3 @@ def test_no_quadratic_memory(monkeypatch):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3000**2 * 8 / 4
-
-
-def test_only_functions_of_entries_are_matrices_again():
-    tiles = DistanceTiles(cloud(10), "euclidean")
-    with pytest.raises(TypeError):
-        np.add.reduce(tiles)

@@ -10,8 +10,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib.util import find_spec
 from time import perf_counter
-from typing import TextIO
+from typing import Any, TextIO
 
 # Called with the name and the number of steps of some work; its result is called after each.
 Callback = Callable[[str, int], Callable[[], None]]
@@ -60,15 +61,55 @@ def on_terminal(stream: TextIO | None = None, *, verbose: bool | int | None = No
         The standard error stream if left out.
     verbose : bool, int or None, default=None
         Whether to write. None writes to a terminal or a notebook only, and is silent for the first
-        seconds. There a line is written over and over, and nothing left behind; elsewhere lines
-        stay.
+        seconds. A notebook with tqdm and ipywidgets has a bar for each stage. A terminal has one
+        line, and nothing is left behind; elsewhere lines stay.
     """
     stream = stream or sys.stderr
     on_screen = _is_screen(stream)
     if not (on_screen if verbose is None else verbose and stream):
         return lambda name, n_steps: lambda: None
-    start, patience = perf_counter(), 0.0 if verbose else PATIENCE
-    every = EVERY if on_screen else EVERY_LINE
+    patience = 0.0 if verbose else PATIENCE
+    if _is_notebook(stream) and find_spec("tqdm") and find_spec("ipywidgets"):
+        return bars(patience)
+    return _lines(stream, patience, on_screen=on_screen)
+
+
+def bars(patience: float = 0.0, **options: Any) -> Callback:
+    """Return a callback that shows a bar of tqdm for each stage, after some seconds.
+
+    Examples
+    --------
+    >>> import io
+    >>> from heatsketch._core.progress import bars
+    >>> stream = io.StringIO()
+    >>> bars(file=stream)("diffusion", 1)()
+    >>> "diffusion:   0%" in stream.getvalue()
+    True
+    """
+    from tqdm.auto import tqdm
+
+    start = perf_counter()
+
+    def callback(name: str, n_steps: int) -> Callable[[], None]:
+        n_done, bar = 0, None
+
+        def done() -> None:
+            nonlocal n_done, bar
+            n_done += 1
+            if bar is None and perf_counter() - start >= patience:
+                bar = tqdm(total=n_steps, desc=name, leave=False, initial=n_done - 1, **options)
+            if bar is not None:
+                bar.update()
+                if n_done >= n_steps:
+                    bar.close()
+
+        return done
+
+    return callback
+
+
+def _lines(stream: TextIO, patience: float, *, on_screen: bool) -> Callback:
+    start, every = perf_counter(), EVERY if on_screen else EVERY_LINE
 
     def callback(name: str, n_steps: int) -> Callable[[], None]:
         begun, state = perf_counter(), {"done": 0, "shown": 0.0}
@@ -95,4 +136,8 @@ def on_terminal(stream: TextIO | None = None, *, verbose: bool | int | None = No
 def _is_screen(stream: TextIO | None) -> bool:
     if stream is None:  # as in a program without a console
         return False
-    return stream.isatty() or type(stream).__module__.startswith("ipykernel.")
+    return stream.isatty() or _is_notebook(stream)
+
+
+def _is_notebook(stream: TextIO) -> bool:
+    return type(stream).__module__.startswith("ipykernel.")

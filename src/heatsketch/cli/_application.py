@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from heatsketch import __version__
-from heatsketch.cli._command import COMMANDS, load_command
+from heatsketch.cli._command import COMMANDS, load_command, without_types_of_flags
 from heatsketch.cli._console import Reply, as_json, plain_warnings, say, visible
 from heatsketch.cli._exit_codes import (
     EXIT_CODES,
@@ -30,6 +30,10 @@ from heatsketch.cli._exit_codes import (
 
 class Application(TyperGroup):
     """All commands, with one way to end."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, --help among them."""
+        return without_types_of_flags(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands."""
@@ -85,7 +89,7 @@ def _ending_on_terminate() -> Iterator[None]:
 
 
 def _ended(run: Callable[[], Any], *, in_json: bool, debug: bool) -> int:
-    """Run a command, say what it found or what is wrong, and return the exit code."""
+    """Run a command, print what it found or what is wrong, and return the exit code."""
     try:
         with plain_warnings() as warnings:
             found = run()
@@ -164,7 +168,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, help="Say the version.")
+        bool, typer.Option("--version", callback=_show_version, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Diffusion distances for points and graphs, by sketching the heat kernel."""

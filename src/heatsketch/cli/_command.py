@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 from typer.main import get_command
 
-from heatsketch.cli._console import Reply, showing_progress
+from heatsketch.cli._console import Reply
 from heatsketch.cli._exit_codes import CommandError, ExitCode
+from heatsketch.cli._progress import showing_progress
 from heatsketch_program import leaving_at_once
+
+ONE_END_OF_LINE = re.compile(r"(?<!\n)\n(?!\n)")
 
 # Name, summary and example. A command is the function of that name in the module of that name.
 COMMANDS = {
@@ -29,9 +34,25 @@ COMMANDS = {
         "Print how far rows of a model are from each other, with intervals.",
         "heatsketch distances cells.heatsketch 0 1 0 2 --confidence 0.99",
     ),
+    "cluster": (
+        "Write the clusters of the rows of a model, and of new rows.",
+        "heatsketch cluster cells.heatsketch cells.parquet -n 10 -o clusters.parquet",
+    ),
+    "smooth": (
+        "Smooth columns of numbers over the graph of a model, to reduce their noise.",
+        "heatsketch smooth cells.heatsketch counts.parquet -o smoothed.zarr",
+    ),
     "drift": (
         "Print how far the geometry moved between two models, and which rows moved more.",
         "heatsketch drift monday.heatsketch tuesday.heatsketch --json",
+    ),
+    "compare": (
+        "Test whether two tables differ, and write around which rows they do.",
+        "heatsketch compare monday.parquet tuesday.parquet -o rows.parquet --page where.html",
+    ),
+    "label": (
+        "Label all rows of a table from labels of a few.",
+        "heatsketch label cells.parquet --column type -o labelled.parquet",
     ),
     "info": (
         "Print what a model holds: its options, its size, and what wrote it.",
@@ -61,7 +82,9 @@ SHARED = {
     "progress": (
         Annotated[
             bool | None,
-            typer.Option(help="Show progress, on the standard error; on a terminal if left out."),
+            typer.Option(
+                help="Show progress on the standard error; by default on a terminal only."
+            ),
         ],
         None,
     ),
@@ -74,6 +97,22 @@ SHARED = {
 }
 
 
+def without_types_of_flags(parameters: list[Any]) -> list[Any]:
+    """Return options, those without a value shown without its type."""
+    for parameter in parameters:
+        if getattr(parameter, "is_bool_flag", False):
+            parameter.metavar = ""
+    return parameters
+
+
+class Command(TyperCommand):
+    """One command."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, --help among them."""
+        return without_types_of_flags(super().get_params(ctx))
+
+
 def load_command(name: str) -> Any:
     """Return a command: its parameters are the options, and its docstring is the help."""
     with leaving_at_once():
@@ -83,7 +122,7 @@ def load_command(name: str) -> Any:
     def with_progress(*, as_json: bool, progress: bool | None, debug: bool, **given: Any) -> Reply:
         # The application has looked at as_json and debug before any command was found.
         try:
-            with showing_progress(progress):
+            with showing_progress(name, progress):
                 return function(**given)
         except KeyboardInterrupt:
             # Which typer would make an exit without a message.
@@ -98,6 +137,8 @@ def load_command(name: str) -> Any:
     parameters = [*signature.parameters.values(), *shared]
     with_progress.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     with_progress.__annotations__ = {p.name: p.annotation for p in parameters}
+    # Lines of a docstring are no lines of a terminal.
+    with_progress.__doc__ = ONE_END_OF_LINE.sub(" ", inspect.getdoc(function) or "")
     alone = typer.Typer(add_completion=False)
-    alone.command(name, epilog=f"Example: {COMMANDS[name][1]}")(with_progress)
+    alone.command(name, cls=Command, epilog=f"Example: {COMMANDS[name][1]}")(with_progress)
     return get_command(alone)

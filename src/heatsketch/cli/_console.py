@@ -1,4 +1,4 @@
-"""What is said, where: results to the standard output, all else to the standard error."""
+"""What is printed, where: results to the standard output, all else to the standard error."""
 
 from __future__ import annotations
 
@@ -8,21 +8,19 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import PurePath
-from time import perf_counter
 from typing import Any, NamedTuple
 
-import numpy as np
+import typer
 
-from heatsketch._core.progress import reporting_to
 from heatsketch.cli._exit_codes import in_options
 from heatsketch.exceptions import HeatSketchWarning
 
 # That control a terminal; tabs and ends of lines are none of them.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-EVERY = 1.0  # seconds between two lines of progress, where there is no terminal
+COLORS = {"error": "red", "warning": "yellow"}
 
 
 class Reply(NamedTuple):
@@ -54,7 +52,7 @@ def as_json(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
+    if hasattr(value, "tolist"):  # of numpy, whose import takes longer than most commands
         value = value.tolist()
     if isinstance(value, Mapping):
         return {str(name): _plain(part) for name, part in value.items()}
@@ -78,9 +76,12 @@ def visible(text: str) -> str:
 
 
 def say(line: str) -> None:
-    """Print a line that is no result."""
-    sys.stderr.write(f"{visible(line)}\n")
-    sys.stderr.flush()
+    """Print a line that is no result; on a terminal, errors and warnings begin in colour."""
+    line = visible(line)
+    head, _, rest = line.partition(":")
+    if head in COLORS and sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
+        line = typer.style(f"{head}:", fg=COLORS[head], bold=True) + rest
+    typer.echo(line, err=True)
 
 
 @contextmanager
@@ -97,62 +98,3 @@ def plain_warnings() -> Iterator[list[str]]:
         warnings.simplefilter("always", HeatSketchWarning)
         warnings.showwarning = show
         yield kept
-
-
-# --- progress ---------------------------------------------------------------------------------
-
-
-@contextmanager
-def showing_progress(wanted: bool | None) -> Iterator[None]:
-    """Show how far the work in this block is, with the time left.
-
-    Parameters
-    ----------
-    wanted : bool or None
-        None for a terminal only.
-    """
-    if sys.stderr.isatty() and wanted is not False and os.environ.get("TERM") != "dumb":
-        with _bars() as callback, reporting_to(callback):
-            yield
-    else:
-        with reporting_to(_lines if wanted else _silence):
-            yield
-
-
-def _silence(name: str, n_steps: int) -> Callable[[], None]:
-    return lambda: None
-
-
-def _lines(name: str, n_steps: int) -> Callable[[], None]:
-    begun = shown = perf_counter()
-    n_done = 0
-
-    def done() -> None:
-        nonlocal n_done, shown
-        n_done += 1
-        now = perf_counter()
-        if now - shown >= EVERY or (n_done == n_steps and now - begun >= EVERY):
-            shown = now
-            left = (now - begun) / n_done * (n_steps - n_done)
-            say(f"{name}: {n_done / n_steps:.0%}, {left:.0f} s left")
-
-    return done
-
-
-@contextmanager
-def _bars() -> Iterator[Any]:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-    from rich.progress import TimeRemainingColumn as TimeLeft
-
-    columns = (TextColumn("{task.description:20}"), BarColumn(), TaskProgressColumn(), TimeLeft())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-
-        def callback(name: str, n_steps: int) -> Callable[[], None]:
-            # A stage may end before all its steps are done; the next one takes its place.
-            for task in progress.task_ids:
-                progress.update(task, visible=False)
-            bar = progress.add_task(name, total=n_steps)
-            return lambda: progress.advance(bar)
-
-        yield callback

@@ -23,19 +23,22 @@ COLUMNS = ["distance", "low", "high"]
 
 
 def distances(
-    model: Annotated[Path, typer.Argument(help="What embed saved.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model that embed saved.")],
     rows: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[I J]...", help="Pairs of rows, by id, or by position from 0."),
+        typer.Argument(metavar="I J", help="Pairs of rows: their ids, or positions from 0."),
     ] = None,
     *,
     pairs: Annotated[
         Path | None,
-        typer.Option(help="A text of pairs, one on a line; - for the standard input."),
+        typer.Option(
+            metavar="FILE", help="Text file of pairs, one a line; - is the standard input."
+        ),
     ] = None,
     confidence: Confidence = 0.95,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A table, rather than lines.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Table to write, instead of lines."),
     ] = None,
     overwrite: Overwrite = False,
 ) -> Reply:

@@ -18,11 +18,14 @@ MOST_SHOWN = 20
 
 
 def drift(
-    model: Annotated[Path, typer.Argument(help="The earlier model.")],
-    other: Annotated[Path, typer.Argument(help="The later one, of the same options.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The earlier model.")],
+    other: Annotated[
+        Path,
+        typer.Argument(metavar="OTHER", help="The later model, embedded with the same options."),
+    ],
     names: Annotated[
         Path | None,
-        typer.Option(help="A table of either, for the ids of rows that have text as such."),
+        typer.Option(metavar="FILE", help="Table of either model, to print ids that are text."),
     ] = None,
     ids: IdColumn = None,
     confidence: Confidence = 0.95,

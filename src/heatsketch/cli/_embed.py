@@ -14,6 +14,8 @@ from heatsketch._core.memory import peak_memory
 from heatsketch.cli._console import Reply, say
 from heatsketch.cli._memory import engine_within_limit
 from heatsketch.cli._options import (
+    INPUT,
+    Affinity,
     Bandwidth,
     ColumnNames,
     Components,
@@ -28,10 +30,21 @@ from heatsketch.cli._options import (
     Output,
     Overwrite,
     Power,
+    RandomMatrix,
+    Seed,
+    Weighting,
     readable_bytes,
     readable_seconds,
 )
-from heatsketch.cli._rows import Rows, Wanted, embedding_output, is_graph, open_rows
+from heatsketch.cli._rows import (
+    Rows,
+    Wanted,
+    component_names,
+    is_graph,
+    named_in_file,
+    open_rows,
+    rows_output,
+)
 
 
 class _Places(NamedTuple):
@@ -47,17 +60,22 @@ class _DryRun(Exception):  # noqa: N818 - it is no error
 
 
 def embed(
-    input: Annotated[Path, typer.Argument(help="A table, or a graph (.mtx, .edges, --graph).")],
+    input: Annotated[
+        Path, typer.Argument(metavar="INPUT", help="A table, or a graph (.mtx, .edges, --graph).")
+    ],
     *,
     output: Output,
-    model: Annotated[Path | None, typer.Option(help="Where to save the model.")] = None,
-    components: Components = 64,
-    power: Power = "all",
-    epsilon: Bandwidth = "local",
-    neighbors: Neighbors = 15,
-    normalization: Normalization = "auto",
-    metric: Metric = "euclidean",
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the random numbers.")] = 0,
+    model: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File to save the model to.")
+    ] = None,
+    overwrite: Overwrite = False,
+    memory_limit: MemoryLimit = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Show what would be written, and the memory; write nothing."
+        ),
+    ] = False,
     columns: ColumnNames = None,
     labels: LabelNames = None,
     ids: IdColumn = None,
@@ -67,14 +85,20 @@ def embed(
         bool | None,
         typer.Option(
             help="Whether a table is a list of edges (source, target, perhaps weight), or a "
-            "sparse matrix .npz that of a graph."
+            "sparse matrix .npz that of a graph.",
+            rich_help_panel=INPUT,
         ),
     ] = None,
-    memory_limit: MemoryLimit = None,
-    overwrite: Overwrite = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what it would take and write.")
-    ] = False,
+    components: Components = 64,
+    power: Power = "all",
+    weighting: Weighting = "symmetric",
+    random_matrix: RandomMatrix = "gaussian",
+    seed: Seed = 0,
+    neighbors: Neighbors = 15,
+    metric: Metric = "euclidean",
+    affinity: Affinity = "gaussian",
+    epsilon: Bandwidth = "local",
+    normalization: Normalization = "auto",
 ) -> Reply:
     """Embed the rows of a table, or the nodes of a graph.
 
@@ -92,11 +116,15 @@ def embed(
         epsilon=epsilon,
         n_neighbors=None if neighbors == "all" else neighbors,
         metric=metric,
+        affinity=affinity,
         normalization=normalization,
+        weighting=weighting,
+        random_matrix=random_matrix,
         random_state=seed,
     )
     wanted = Wanted(columns, labels, ids, key, header)
-    rows = open_rows(input, wanted, as_graph=is_graph(input, wanted, graph, metric))
+    is_matrix = "precomputed" in (metric, affinity)
+    rows = open_rows(input, wanted, as_graph=is_graph(input, wanted, graph, is_matrix=is_matrix))
     if rows.shape is None:
         sketch.set_params(affinity="precomputed")
     estimated, engine = engine_within_limit(rows, sketch, places.embedding, memory_limit)
@@ -118,11 +146,9 @@ def _run(
     rows: Rows, sketch: Any, places: _Places, estimated: float | None, *, dry_run: bool
 ) -> Reply:
     start = perf_counter()
-    options = {"n_components": sketch.n_components, "dtype": rows.dtype}
+    options = {"names": component_names(sketch.n_components), "dtype": rows.dtype}
     try:
-        with embedding_output(
-            places.embedding, rows, overwrite=places.overwrite, **options
-        ) as write:
+        with rows_output(places.embedding, rows, overwrite=places.overwrite, **options) as write:
             if dry_run:
                 raise _DryRun
             if estimated is not None and sys.stderr.isatty():
@@ -141,7 +167,9 @@ def _run(
 def _fit(sketch: Any, block: Any, rows: Rows) -> None:
     from heatsketch._core.row_names import row_numbers
 
-    sketch.fit(block.X, row_ids=None if block.ids is None else row_numbers(block.ids))
+    ids = None if block.ids is None else row_numbers(block.ids)
+    with named_in_file(rows.path, block, rows.names, is_graph=rows.shape is None):
+        sketch.fit(block.X, row_ids=ids)
     if rows.names is not None:
         # So that transform finds the columns by their names, in whatever order they come.
         sketch.feature_names_in_ = np.array(rows.names, dtype=object)
@@ -151,8 +179,8 @@ def _estimate(rows: Rows, places: _Places, estimated: float | None) -> Reply:
     result = {**_what(rows, places), "dry_run": True, "bytes": estimated}
     lines = [f"Would read: {rows.path}", f"Would write: {_written(places)}"]
     if estimated is None or rows.shape is None:
-        why = "a graph does not tell" if rows.shape is None else "a sparse table does not tell"
-        return Reply(result, "\n".join([*lines, f"Memory: {why} before it is read."]))
+        what = "a graph" if rows.shape is None else "a sparse table"
+        return Reply(result, "\n".join([*lines, f"Memory: unknown until {what} is read."]))
     lines[0] += f" ({rows.shape[0]} rows, {rows.shape[1]} columns)"
     lines.append(f"Memory: about {readable_bytes(estimated)}")
     return Reply(result, "\n".join(lines))

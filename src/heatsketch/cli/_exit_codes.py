@@ -100,10 +100,15 @@ def as_exit_code(code: ExitCode, *kinds: type[Exception]) -> Iterator[None]:
 
 
 # What parameters of Python are called here, and values of theirs.
-OPTIONS = {"n_neighbors": "--neighbors", "n_components": "--components", "random_state": "--seed"}
+OPTIONS = {
+    "n_neighbors": "--neighbors",
+    "n_components": "--components",
+    "n_permutations": "--permutations",
+    "random_state": "--seed",
+}
 VALUES = {
     "n_neighbors=None": "--neighbors all",
-    "affinity='precomputed'": "the graph",
+    "affinity='precomputed'": "--affinity precomputed",
     "training_data=True": "the training data",
     "overwrite=True": "--overwrite",
     "header=True": "--header",
@@ -132,4 +137,4 @@ def in_options(error: BaseException) -> str:
 
 def _option(name: str, value: Any) -> str:
     shown = quote(",".join(value)) if isinstance(value, list) else repr(value)
-    return f"{OPTIONS.get(name, f'--{name}')} {shown}"
+    return f"{OPTIONS.get(name, '--' + name.replace('_', '-'))} {shown}"

@@ -23,7 +23,9 @@ SHOWN = {
 }
 
 
-def info(model: Annotated[Path, typer.Argument(help="What embed saved.")]) -> Reply:
+def info(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model that embed saved.")],
+) -> Reply:
     """Print what a model holds: its options, its size, and what wrote it."""
     from heatsketch import model_info
 

@@ -77,7 +77,7 @@ def words_or(
     return value
 
 
-def one_of(*words: str, about: str) -> Any:
+def one_of(*words: str, about: str, panel: str | None = None) -> Any:
     """Return an option that is one of these words, and which the shell completes."""
     known = f"{', '.join(words[:-1])} or {words[-1]}"
 
@@ -87,7 +87,11 @@ def one_of(*words: str, about: str) -> Any:
         return text
 
     return typer.Option(
-        parser=value, autocompletion=lambda: list(words), metavar="NAME", help=f"{about}: {known}."
+        parser=value,
+        autocompletion=lambda: list(words),
+        metavar="NAME",
+        help=f"{about}: {known}.",
+        rich_help_panel=panel,
     )
 
 
@@ -103,17 +107,27 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def _fraction(text: Any) -> float:
-    try:
-        value = float(text)
-        if not 0 < value < 1:
-            raise ValueError
-    except ValueError as error:
-        raise typer.BadParameter(f"{text!r} must be between 0 and 1; use 0.95.") from error
+def _fraction(usual: float) -> Callable[[Any], float]:
+    """Return a parser of numbers between zero and one."""
+
+    def value(text: Any) -> float:
+        try:
+            found = float(text)
+            if not 0 < found < 1:
+                raise ValueError
+        except ValueError as error:
+            raise typer.BadParameter(f"{text!r} must be between 0 and 1; use {usual}.") from error
+        return found
+
     return value
 
 
-Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write the rows.")]
+# Panels of --help; what has none is in the first.
+INPUT, GRAPH, SKETCH = "Input", "Neighbour graph", "Sketch"
+
+Output = Annotated[
+    Path, typer.Option("--output", "-o", metavar="FILE", help="Table to write the embedding to.")
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace outputs that exist.")]
 ColumnNames = Annotated[
     Any,
@@ -121,36 +135,63 @@ ColumnNames = Annotated[
         "--columns",
         parser=_names,
         metavar="A,B,...",
-        help="Columns of numbers; all that are neither labels nor ids if left out.",
+        help="Columns of numbers; by default all that are neither labels nor ids.",
+        rich_help_panel=INPUT,
     ),
 ]
 LabelNames = Annotated[
     Any,
     typer.Option(
-        "--labels", parser=_names, metavar="A,B,...", help="Columns to pass through to the output."
+        "--labels",
+        parser=_names,
+        metavar="A,B,...",
+        help="Columns to pass through to the output.",
+        rich_help_panel=INPUT,
     ),
 ]
 IdColumn = Annotated[
-    str | None, typer.Option("--ids", metavar="COLUMN", help="The column that names the rows.")
+    str | None,
+    typer.Option(
+        "--ids", metavar="COLUMN", help="Column with the ids of the rows.", rich_help_panel=INPUT
+    ),
 ]
 Key = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Which array of .npz or .zarr, which layer of .h5ad."),
+    typer.Option(
+        metavar="NAME", help="Array of .npz or .zarr, or layer of .h5ad.", rich_help_panel=INPUT
+    ),
 ]
 Header = Annotated[
-    bool | None, typer.Option(help="Whether the first line of .csv or .tsv is names.")
+    bool | None,
+    typer.Option(help="Whether the first line of .csv or .tsv holds names.", rich_help_panel=INPUT),
 ]
 Confidence = Annotated[
-    Any, typer.Option(parser=_fraction, metavar="FLOAT", help="Of the intervals.")
+    Any,
+    typer.Option(parser=_fraction(0.95), metavar="FLOAT", help="Confidence level of intervals."),
+]
+Level = Annotated[
+    Any,
+    typer.Option(
+        parser=_fraction(0.05), metavar="FLOAT", help="Family-wise error of the flagged rows."
+    ),
 ]
 MemoryLimit = Annotated[
     Any,
     typer.Option(
-        parser=number_of_bytes, metavar="SIZE", help="Most memory of the command, like 2GiB."
+        parser=number_of_bytes, metavar="SIZE", help="Most memory to use, for instance 2GiB."
     ),
 ]
 Components = Annotated[
-    Any, typer.Option("--components", "--k", parser=whole_number, metavar="K", help="Columns.")
+    Any,
+    typer.Option(
+        "--components",
+        "--k",
+        "-k",
+        parser=whole_number,
+        metavar="K",
+        help="Number of components; distances have a relative error of 1 / sqrt(2 K).",
+        rich_help_panel=SKETCH,
+    ),
 ]
 Power = Annotated[
     Any,
@@ -159,7 +200,45 @@ Power = Annotated[
             "all", number=_power, fits=lambda p: 1 <= p < inf, kind="a number of at least 1"
         ),
         metavar="P|all",
-        help="Diffusion time: a number of steps, or all times together.",
+        help="Diffusion time: a number of steps, or the sum over all times.",
+        rich_help_panel=SKETCH,
+    ),
+]
+Weighting = Annotated[
+    Any, one_of("symmetric", "random_walk", about="Diffusion distance", panel=SKETCH)
+]
+RandomMatrix = Annotated[
+    Any, one_of("gaussian", "rademacher", about="Entries of the random matrix", panel=SKETCH)
+]
+Seed = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=2**32 - 1,
+        metavar="N",
+        help="Seed of the random matrix.",
+        rich_help_panel=SKETCH,
+    ),
+]
+Neighbors = Annotated[
+    Any,
+    typer.Option(
+        parser=words_or("all", number=int, fits=lambda n: n >= 2, kind="an integer of at least 2"),
+        metavar="N|all",
+        help="Number of nearest neighbours, or all pairs.",
+        rich_help_panel=GRAPH,
+    ),
+]
+Metric = Annotated[
+    Any, one_of(*METRICS, *ALIASES, "precomputed", about="Distance between rows", panel=GRAPH)
+]
+Affinity = Annotated[
+    Any,
+    one_of(
+        "gaussian",
+        "precomputed",
+        about="Affinity; precomputed if the table is a square matrix of affinities",
+        panel=GRAPH,
     ),
 ]
 Bandwidth = Annotated[
@@ -169,23 +248,18 @@ Bandwidth = Annotated[
             "auto", "local", number=float, fits=lambda e: 0 < e < inf, kind="a positive number"
         ),
         metavar="E|auto|local",
-        help="Bandwidth of the affinity: for all points, or for each its own (local).",
+        help="Bandwidth of the affinity: one for all points, or one for each point (local).",
+        rich_help_panel=GRAPH,
     ),
-]
-Neighbors = Annotated[
-    Any,
-    typer.Option(
-        parser=words_or("all", number=int, fits=lambda n: n >= 2, kind="an integer of at least 2"),
-        metavar="N|all",
-        help="Nearest neighbours, or all pairs.",
-    ),
-]
-Metric = Annotated[
-    Any, one_of(*METRICS, *ALIASES, "precomputed", about="Of distances between rows")
 ]
 Normalization = Annotated[
     Any,
-    one_of("auto", *SCALINGS, about="Of the affinities; auto is degree for graphs, else symmetric"),
+    one_of(
+        "auto",
+        *SCALINGS,
+        about="Normalization; auto is degree for graphs and symmetric for points",
+        panel=GRAPH,
+    ),
 ]
 
 

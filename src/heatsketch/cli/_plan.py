@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from math import ceil
 from typing import Annotated, Any
 
 import typer
@@ -25,28 +26,34 @@ PRODUCTS = 60  # of a forecast for all diffusion times; real data take 20 to 120
 
 def plan(
     n: Annotated[
-        Any, typer.Option("--n", "--rows", parser=whole_number, metavar="N", help="Rows, like 1e7.")
+        Any,
+        typer.Option("--n", "--rows", parser=whole_number, metavar="N", help="Rows, like 1e7."),
     ],
     d: Annotated[
         Any,
         typer.Option(
-            "--d", "--columns", parser=whole_number, metavar="N", help="Columns of numbers."
+            "--d", "--columns", parser=whole_number, metavar="D", help="Columns of numbers."
         ),
     ],
     *,
     components: Components = 64,
     power: Power = "all",
     neighbors: Neighbors = 15,
-    dtype: Annotated[Any, one_of("float32", "float64", about="Of the numbers")] = "float32",
+    dtype: Annotated[
+        Any, one_of("float32", "float64", about="Precision of the numbers")
+    ] = "float32",
     workers: Annotated[
-        int, typer.Option(min=0, help="Machines of a cluster; 0 is this machine, without one.")
+        int,
+        typer.Option(min=0, metavar="N", help="Machines of a cluster; 0 is this machine alone."),
     ] = 0,
-    threads: Annotated[int, typer.Option(min=1, help="Cores of each of these machines.")] = 8,
+    threads: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Cores of each machine of the cluster.")
+    ] = 8,
 ) -> Reply:
     """Print how much memory an embedding takes here, or memory and time on a cluster.
 
-    For this machine from formulas, at once. For a cluster from short runs on made-up points, which
-    take a minute on processes of this machine. --power matters for the time of a cluster only.
+    For this machine, formulas give the memory at once. For a cluster, short runs on simulated
+    points take about a minute here. --power changes the time on a cluster only.
     """
     if not workers:
         n_neighbors = None if neighbors == "all" else neighbors
@@ -90,14 +97,19 @@ def _on_this_machine(
         "cores": os.cpu_count(),
         "fits": whole <= there,
     }
-    verdict = (
-        "fits" if whole <= there else "does not fit: use fewer rows, --components, --neighbors"
-    )
+    verdict = "it fits"
+    if whole > there:
+        # A cluster of twice the memory: rows are not divided evenly.
+        workers = max(2, ceil(2 * whole / there))
+        verdict = (
+            "it does not fit: use fewer rows, --components or --neighbors, or a cluster "
+            f"(plan it with --workers {workers})"
+        )
     return Reply(
         result,
         f"Memory: about {readable_bytes(whole)}, of which the points are {readable_bytes(points)} "
         f"and the program is {readable_bytes(program)}\n"
-        f"This machine: {readable_bytes(there)}, {os.cpu_count()} cores; it {verdict}",
+        f"This machine: {readable_bytes(there)}, {os.cpu_count()} cores; {verdict}",
     )
 
 

@@ -24,16 +24,18 @@ def _powers(text: str) -> list[int]:
 
 
 def report(
-    model: Annotated[Path, typer.Argument(help="What embed saved.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model that embed saved.")],
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the page.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Page to write (.html).")
+    ],
     data: Annotated[
         Path | None,
-        typer.Option(help="A table with the same rows, for colours and for names of rows."),
+        typer.Option(metavar="FILE", help="Table of the same rows, for colours and ids."),
     ] = None,
     color: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="A column of it to colour by; give one or several."),
+        typer.Option(metavar="COLUMN", help="Column of it to colour by; may be repeated."),
     ] = None,
     ids: IdColumn = None,
     key: Key = None,
@@ -41,26 +43,23 @@ def report(
     powers: Annotated[
         Any,
         typer.Option(
-            parser=_powers, metavar="P,...", help="Times on the slider; 1, 2, 4, ... if left out."
+            parser=_powers, metavar="P,...", help="Diffusion times; by default 1, 2, 4, ..."
         ),
     ] = None,
     confidence: Confidence = 0.95,
-    title: Annotated[str | None, typer.Option(help="Over the page.")] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     overwrite: Overwrite = False,
 ) -> Reply:
     """Write a model as one page, which opens in a browser without a network.
 
-    It shows the points at several diffusion times, coloured by columns of a table, and tells the
-    diffusion distance of any two of them with its interval. Rows of the table are those of the
+    It draws the points at several diffusion times, coloured by columns of a table, and computes
+    the diffusion distance of any two of them, with its interval. Rows of the table are those of the
     model by their ids (--ids), or by their positions if it has none.
     """
     if data is None and (color or ids or key or header is not None):
         raise typer.BadParameter("--color, --ids, --key and --header are about --data; give both.")
     check_different_files([model, *([data] if data else [])], output)
-    if output.suffix.lower() not in PAGES:
-        message = f"{output}: its extension is not that of a page; use one of {', '.join(PAGES)}."
-        raise CommandError(message, ExitCode.OUTPUT)
-    check_output_file(output, overwrite=overwrite)
+    check_page(output, overwrite=overwrite)
     wanted = {"ids": ids, "key": key, "header": header}
     table = None if data is None else _opened(data, color or [], wanted)
     fitted = load_sketch(model)
@@ -83,6 +82,14 @@ def report(
         {**result, "colors": list(colors)},
         f"Written: {output}\n{result['rows']} rows, {size / 1e6:.1f} MB; open it in a browser",
     )
+
+
+def check_page(path: Path, *, overwrite: bool) -> None:
+    """Raise if no page can be written there."""
+    if path.suffix.lower() not in PAGES:
+        message = f"{path}: its extension is not that of a page; use one of {', '.join(PAGES)}."
+        raise CommandError(message, ExitCode.OUTPUT)
+    check_output_file(path, overwrite=overwrite)
 
 
 def _opened(path: Path, color: list[str], wanted: dict[str, Any]) -> Table:

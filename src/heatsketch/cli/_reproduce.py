@@ -15,17 +15,21 @@ from heatsketch.cli._exit_codes import CommandError, ExitCode
 
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Experiments to run; all of the paper if left out.")
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Experiments; by default all of the paper."),
     ] = None,
     trials: Annotated[
-        int | None, typer.Option(min=2, help="Trials of each; as in the catalogue if left out.")
+        int | None,
+        typer.Option(min=2, metavar="N", help="Trials of each; by default those of the catalogue."),
     ] = None,
     out: Annotated[
-        Path, typer.Option(help="Folder for reproduction.md and what belongs to it.")
+        Path, typer.Option(metavar="FOLDER", help="Folder for reproduction.md and its figures.")
     ] = Path(),
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Seed of all experiments.")
+    ] = 0,
     processes: Annotated[
-        int | None, typer.Option(min=1, help="As many as cores if left out.")
+        int | None, typer.Option(min=1, metavar="N", help="Processes; by default one a core.")
     ] = None,
 ) -> Reply:
     """Run the paper's experiments, draw its figures and judge its claims.

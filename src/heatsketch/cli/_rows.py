@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,7 +13,7 @@ import numpy as np
 
 from heatsketch._core.checks import check_finite
 from heatsketch._core.progress import steps
-from heatsketch.cli._exit_codes import CommandError, ExitCode, as_exit_code
+from heatsketch.cli._exit_codes import CommandError, ExitCode, as_exit_code, exit_code, in_options
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.io import (
     GRAPH_EXTENSIONS,
@@ -26,6 +28,7 @@ from heatsketch.io import (
 
 NUMBERS_ONLY = ".npy"  # which keeps neither ids nor labels
 BLOCK_ENTRIES = 2**22  # numbers that are written at a time
+PLACE = re.compile(r"\b(row|column) (\d+)\b(?! \()")
 
 
 class Wanted(NamedTuple):
@@ -70,17 +73,17 @@ class Rows(NamedTuple):
     read: Callable[[], Block]
 
 
-def is_graph(path: Path, wanted: Wanted, said: bool | None, metric: str) -> bool:
+def is_graph(path: Path, wanted: Wanted, said: bool | None, *, is_matrix: bool) -> bool:
     """Decide between a graph and a table: as was said, or by the extension.
 
     A table that looks like a graph is rejected until it is said which of the two it is: rows of
-    node numbers make points as well, in silence.
+    node numbers make points as well, in silence. A matrix of distances or affinities is a table.
     """
     if said is not None:
         return said
     if path.name.lower().endswith(GRAPH_EXTENSIONS):
         return True
-    if wanted.columns is None and metric != "precomputed":  # with which a matrix is distances
+    if wanted.columns is None and not is_matrix:
         carried = [*(wanted.labels or ()), *([] if wanted.ids is None else [wanted.ids])]
         why = graph_in_table(path, carried=carried, header=wanted.header)
         if why is not None:
@@ -136,6 +139,46 @@ def check_block(table: Table, block: Block, first_row: int = 0) -> None:
     check_finite(block.X, names, str(table.path), ids=block.ids, first_row=first_row)
 
 
+@contextmanager
+def named_in_file(
+    path: Path, block: Block, names: Any = None, *, first_row: int = 0, is_graph: bool = False
+) -> Iterator[None]:
+    """Let errors and warnings name the file, and its rows and columns.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    block : Block
+        The rows that are embedded, perhaps with ids.
+    names : tuple of str or None
+        Names of the columns, if they have any.
+    first_row : int, default=0
+        Position of the block in the file.
+    is_graph : bool, default=False
+        Whether affinities are those of a graph, for which no option was given.
+    """
+
+    def place(found: re.Match[str]) -> str:
+        number, known, first = int(found[2]), names, 0
+        if found[1] == "row":
+            known, first = block.ids, first_row
+        called = "" if known is None or number >= len(known) else f" ({str(known[number])!r})"
+        return f"{found[1]} {first + number}{called}"
+
+    def in_file(error: Any) -> str:
+        message = re.sub(r"\bX\b", lambda _: str(path), in_options(error))
+        message = message.replace("--affinity precomputed", "the graph") if is_graph else message
+        return PLACE.sub(place, message)
+
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+        warnings.showwarning = lambda message, *rest: show(type(message)(in_file(message)), *rest)
+        try:
+            yield
+        except HeatSketchError as error:
+            raise CommandError(in_file(error), exit_code(error), type(error).__name__) from error
+
+
 def _graph_rows(path: Path, wanted: Wanted) -> Rows:
     in_table = not path.name.lower().endswith((*GRAPH_EXTENSIONS, ".npz"))
     for name, value in wanted._asdict().items():
@@ -164,9 +207,14 @@ def _graph_block(path: Path, wanted: Wanted, has_names: bool) -> Block:
     return Block(affinity, ids if has_names else None)
 
 
+def component_names(n_components: int) -> list[str]:
+    """Return the names of the columns of an embedding, as scikit-learn has them."""
+    return [f"heatsketch{column}" for column in range(n_components)]
+
+
 @contextmanager
-def embedding_output(
-    path: Path, rows: Rows, *, n_components: int, dtype: Any, overwrite: bool
+def rows_output(
+    path: Path, rows: Rows, *, names: list[str], dtype: Any, overwrite: bool
 ) -> Iterator[Callable[[np.ndarray, Block], None]]:
     """Open an output before the work starts, so that an error comes at once.
 
@@ -176,10 +224,9 @@ def embedding_output(
     Yields
     ------
     callable
-        Writes an embedding of some rows, with what is known of them.
+        Writes the columns of some rows, with what is known of them.
     """
     keeps_ids = rows.must_keep_ids or path.suffix.lower() != NUMBERS_ONLY
-    names = [f"heatsketch{column}" for column in range(n_components)]  # as scikit-learn has them
     ids = rows.ids if keeps_ids else None
     options = {"dtype": dtype, "ids": ids, "labels": rows.labels, "overwrite": overwrite}
     with ExitStack() as stack:
@@ -187,7 +234,7 @@ def embedding_output(
             writer = stack.enter_context(table_writer(path, names, **options))
 
         def write(Y: np.ndarray, block: Block) -> None:
-            step = max(1, BLOCK_ENTRIES // n_components)
+            step = max(1, BLOCK_ENTRIES // len(names))
             for start in range(0, len(Y), step):
                 some = slice(start, start + step)
                 labels = {name: values[some] for name, values in block.labels.items()}

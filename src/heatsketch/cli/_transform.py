@@ -9,7 +9,7 @@ import typer
 
 from heatsketch._core.progress import reporting_to, steps
 from heatsketch.cli._console import Reply
-from heatsketch.cli._exit_codes import CommandError, ExitCode, exit_code, in_options
+from heatsketch.cli._exit_codes import CommandError, ExitCode
 from heatsketch.cli._models import load_embedding
 from heatsketch.cli._options import (
     ColumnNames,
@@ -24,19 +24,20 @@ from heatsketch.cli._rows import (
     Rows,
     Wanted,
     check_block,
-    embedding_output,
+    component_names,
+    named_in_file,
     open_rows,
     open_wanted,
+    rows_output,
 )
-from heatsketch.exceptions import HeatSketchError
 from heatsketch.io import check_different_files
 
 BLOCK_BYTES = 2**25  # of the rows that are embedded at a time
 
 
 def transform(
-    model: Annotated[Path, typer.Argument(help="What embed saved.")],
-    input: Annotated[Path, typer.Argument(help="A table of new rows.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model that embed saved.")],
+    input: Annotated[Path, typer.Argument(metavar="INPUT", help="A table of new rows.")],
     *,
     output: Output,
     columns: ColumnNames = None,
@@ -61,14 +62,13 @@ def transform(
     _check_columns(rows, fitted, model)
     fitted.__dict__.pop("feature_names_in_", None)  # an array has none to be held against
     dtype, n_components = fitted.embedding_.dtype, fitted.embedding_.shape[1]
-    with embedding_output(
-        output, rows, n_components=n_components, dtype=dtype, overwrite=overwrite
-    ) as write:
+    names = component_names(n_components)
+    with rows_output(output, rows, names=names, dtype=dtype, overwrite=overwrite) as write:
         n_rows = _write_blocks(fitted, input, wanted, write)
     result = {"model": model, "input": input, "output": output}
     return Reply(
         {**result, "rows": n_rows, "components": n_components},
-        f"Written: {output}\n{n_rows} rows in {n_components} columns",
+        f"Written: {output}\n{n_rows} rows, {n_components} components",
     )
 
 
@@ -92,19 +92,12 @@ def _write_blocks(fitted: Any, path: Path, wanted: Wanted, write: Any) -> int:
     step = max(1, BLOCK_BYTES // (len(table.names) * table.dtype.itemsize))
     done, start = steps("embedding", -(-table.n_rows // step)), 0
     for block in table.blocks(step):
-        stop = start + block.X.shape[0]
         check_block(table, block, start)
-        try:
-            # The steps of a block would hide those of all rows.
-            with reporting_to(lambda name, n_steps: lambda: None):
-                Y = fitted.transform(block.X)
-        except HeatSketchError as error:
-            raise CommandError(
-                f"{path}, rows {start} to {stop - 1}, counted from {start}: {in_options(error)}",
-                exit_code(error),
-                type(error).__name__,
-            ) from error
+        # The steps of a block would hide those of all rows.
+        silence = reporting_to(lambda name, n_steps: lambda: None)
+        with silence, named_in_file(path, block, table.names, first_row=start):
+            Y = fitted.transform(block.X)
         write(Y, block)
-        start = stop
+        start += block.X.shape[0]
         done()
     return start

@@ -32,6 +32,7 @@ from heatsketch.diffusion._normalization import (
 from heatsketch.diffusion._operator import HeatOperator, heat_operator
 from heatsketch.diffusion._random_matrix import gaussian_matrix, rademacher_matrix
 from heatsketch.diffusion._sketch import sketch, sketch_heat, sketch_path
+from heatsketch.diffusion._smoothing import Smoothing, smooth
 from heatsketch.diffusion._spectral import (
     DiffusionCoordinates,
     diffusion_coordinates,
@@ -50,6 +51,7 @@ __all__ = [
     "HeatOperator",
     "HeatTrace",
     "Scaling",
+    "Smoothing",
     "adapted_matrix",
     "bilipschitz_constant",
     "bistochastic_scaling",
@@ -77,6 +79,7 @@ __all__ = [
     "sketch_all_times",
     "sketch_heat",
     "sketch_path",
+    "smooth",
     "symmetric_scaling",
     "with_self_loops",
 ]

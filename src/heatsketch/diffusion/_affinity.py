@@ -33,7 +33,7 @@ from heatsketch.exceptions import HeatSketchError
 from heatsketch.graph._pairwise import DistanceTiles
 
 LOCAL_NEIGHBOR = 7  # whose distance is the local scale of a point
-SELF_LOOP = 0.1  # of a node of a graph, over its strongest link; docs/parameters.md
+SELF_LOOP = 0.1  # of a node of a graph, over its strongest link; docs/background/parameters.md
 TILE_ENTRIES = 2_000_000  # of all distances, looked at by each thread at a time
 
 
@@ -63,16 +63,16 @@ def gaussian_affinity(d2: Any, *, epsilon: float) -> Any:
     """
     if isinstance(d2, RowBlocks):
         return d2.map_blocks(partial(gaussian_affinity, epsilon=epsilon))
-    d2 = _squares(d2)
-    if sparse.issparse(d2):
-        K = copy(d2)  # which shares the indices
-        K.data = np.empty_like(d2.data)
-        parts = [slice(i, i + TILE_ENTRIES) for i in range(0, len(K.data), TILE_ENTRIES)]
-        in_threads(lambda some: np.exp(_exponents(d2.data[some], epsilon), out=K.data[some]), parts)
-        return K
-    exponents = _exponents(d2, epsilon)
-    # In place: all pairs are large.
-    return np.exp(exponents, out=exponents if isinstance(exponents, np.ndarray) else None)
+    epsilon, d2 = _checked_epsilon(epsilon), _squares(d2)
+    if isinstance(d2, DistanceTiles):
+        return d2.map_entries(partial(_affinities, epsilon=epsilon))
+    if is_lazy(d2):
+        return d2.map_blocks(partial(_affinities, epsilon=epsilon), dtype=d2.dtype)
+    if not sparse.issparse(d2):
+        return _affinities(d2, epsilon)
+    K = copy(d2)  # which shares the indices
+    K.data = _affinities(d2.data, epsilon)
+    return K
 
 
 def _squares(d2: Any) -> Any:
@@ -81,16 +81,23 @@ def _squares(d2: Any) -> Any:
     return d2 if is_elsewhere else plain_distances(d2, "d2")
 
 
-def _exponents(d2: Any, epsilon: float) -> Any:
+def _checked_epsilon(epsilon: float) -> float:
     if np.ndim(epsilon) or isinstance(epsilon, str) or epsilon is None or not epsilon > 0:
         raise HeatSketchError(
             f"epsilon={epsilon!r} must be positive; use estimate_epsilon(d2).epsilon, for instance."
         )
-    # In the dtype of d2 an extreme epsilon would round to 0 or to infinity, and 0 / 0 is nan.
-    limits = np.finfo(np.result_type(d2.dtype, 1.0))
-    epsilon = min(max(float(epsilon), float(limits.tiny)), float(limits.max))
-    with np.errstate(over="ignore"):  # exp(-inf) is 0, as it should be
-        return d2 / -epsilon
+    limits = np.finfo(np.float64)  # of an integer beyond, or of infinity: 0 / 0 is nan
+    return min(max(float(epsilon), float(limits.tiny)), float(limits.max))
+
+
+def _affinities(d2: np.ndarray, epsilon: float) -> np.ndarray:
+    """Return the affinities of an array, by the same polynomial on every machine."""
+    d2 = np.ascontiguousarray(d2)
+    K = np.empty_like(d2)
+    entries, out = d2.reshape(-1), K.reshape(-1)
+    parts = [slice(i, i + TILE_ENTRIES) for i in range(0, d2.size, TILE_ENTRIES)]
+    in_threads(lambda some: kernels.gaussian_affinities(entries[some], epsilon, out[some]), parts)
+    return K
 
 
 def gaussian_affinity_rows(d2: Any, *, epsilon: float) -> Any:

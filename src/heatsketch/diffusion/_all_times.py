@@ -49,7 +49,7 @@ from heatsketch.diffusion._chebyshev import (
     ratio,
 )
 
-# Flat from 1000 on for real data, and from 10,000 on for long curves: docs/method.md.
+# Flat from 1000 on for real data, and from 10,000 on for long curves: docs/background/method.md.
 HORIZON = 10_000
 # Relative error of distances; a sketch of 64 components has one of 9 %.
 TOLERANCE = 0.01
@@ -59,6 +59,7 @@ FIRST_CHECK, MOST_STEPS, SETTLED = 16, 1000, 0.25
 # By how much connected components are moved apart, over the root mean square row of the embedding.
 SEPARATION = 8
 GRID = 64
+QUARTERS = tuple(math.sqrt(math.sqrt(2.0**quarter)) for quarter in range(4))  # 2**(1/4) and so on
 
 
 class Resolvent(NamedTuple):
@@ -192,7 +193,7 @@ def resolvent(
         if interval == WHOLE or ratio(frobenius_norm(vectors.current), size) <= 2:
             return Resolvent(without_stationary(A, found, components, out=found), n_products)
         # Eigenvalues lie outside: the vectors grew. What is left to solve for is known.
-        block = vectors.current / math.cosh(vectors.degree * _angle(interval, end))
+        block = vectors.current / math.cosh(vectors.degree * math.acosh(_pole(interval, end)))
         interval = WHOLE
 
 
@@ -201,20 +202,23 @@ WHOLE = Interval(-1.0, 1.0)
 
 def _coefficients(interval: Interval, end: float, tolerance: float) -> np.ndarray:
     """Return those of the sum over polynomials in the docstring of this module."""
-    width, angle = interval.high - interval.low, _angle(interval, end)
-    n = math.ceil(math.acosh(1 / tolerance) / angle)
-    left = np.arange(n, 0, -1) * angle
-    # sinh(a) / cosh(b) without overflow
-    decay = np.exp(left - n * angle) * -np.expm1(-2 * left) / (1 + math.exp(-2 * n * angle))
-    coefficients = 4 * end / width * decay / math.sinh(angle)
+    width = interval.high - interval.low
+    n = math.ceil(math.acosh(1 / tolerance) / math.acosh(_pole(interval, end)))
+    # sinh(j t) / sinh(t) is the polynomial U_{j-1}, and cosh(n t) is T_n: the recurrence gives them
+    # to the same bits on every machine.
+    pole, second = _pole(interval, end), [0.0, 1.0]
+    while len(second) <= n:
+        second.append(2 * pole * second[-1] - second[-2])
+    largest = pole * second[n] - second[n - 1]
+    coefficients = np.array(second[n:0:-1]) * (4 * end / (width * largest))
     coefficients[0] /= 2
     return coefficients
 
 
-def _angle(interval: Interval, end: float) -> float:
-    """Return by how much a polynomial of one degree more is larger at the pole, as a logarithm."""
+def _pole(interval: Interval, end: float) -> float:
+    """Return where the pole lies if the interval is mapped to [-1, 1]."""
     low, high = interval
-    return math.acosh((2 * end - high - low) / (high - low))
+    return (2 * end - high - low) / (high - low)
 
 
 # --- where the spectrum lies --------------------------------------------------------------------
@@ -267,7 +271,8 @@ def spectrum(A: Any, components: Components | None = None, end: float = 1.0) -> 
     gap = end - largest - residual * min(max(SETTLED, residual / (end - largest)), 1.0)
     if gap <= 2 * (end - 1):  # the horizon is nearer
         return Interval(low, 1.0)
-    return Interval(low, min(end - 2 ** (math.floor(4 * math.log2(gap)) / 4), 1.0))
+    octave, quarter = divmod(math.floor(4 * math.log2(gap)), 4)
+    return Interval(low, min(end - math.ldexp(QUARTERS[quarter], octave), 1.0))
 
 
 def _ends(diagonal: list[float], side: list[float]) -> tuple[float, float, float]:

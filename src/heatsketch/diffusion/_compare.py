@@ -16,8 +16,9 @@ enter the scale of a row alike, so that :math:`T_0, \ldots, T_B` are exchangeabl
 most ``level`` with a probability of at most ``level``, for any ``A``, number of rows and powers.
 Counted for one row, :math:`\#\{b : T_b \ge |z_i|\} / (B + 1)` is its p-value adjusted for all
 rows (Westfall and Young, 1993): the family-wise error of the rows that are flagged is ``level``.
-A value ``y`` depends on the rows that heat reaches in ``p`` steps only. So a change elsewhere
-flags a row only if heat from there reaches it.
+A value ``y`` depends on the rows that heat reaches in ``p`` steps, and on the share
+:math:`\pi_a` in all. So a change elsewhere flags a row if heat from there reaches it, or if the
+change is so large that the share of the group falls everywhere else.
 
 A unit is a row, unless rows belong together; all rows of a unit are permuted as one. The units of
 a permutation are sorted by random numbers that depend on the seed, the unit and the permutation
@@ -36,6 +37,7 @@ from math import factorial, prod
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from heatsketch._core.checks import MISSING, check_integer
 from heatsketch._core.parallel import in_threads
@@ -47,11 +49,17 @@ from heatsketch._core.partitioned import (
     of_pieces,
     over_rows,
 )
+from heatsketch.diffusion._affinity import gaussian_affinity, local_scales, locally_scaled
+from heatsketch.diffusion._normalization import SCALINGS
+from heatsketch.diffusion._operator import HeatOperator, heat_operator
 from heatsketch.diffusion._random_matrix import Kind, gaussians_apart
 from heatsketch.diffusion._sketch import diffuse_path
 from heatsketch.exceptions import DtypeError, HeatSketchError, HeatSketchWarning, MissingValueError
+from heatsketch.graph._joined import joined_graph
+from heatsketch.graph._neighbors import Neighbors
 
 POWERS = (2, 4, 8, 16)
+SAMPLES = ("reference", "new")  # the groups of a new sample and what it is compared with
 TILE_BYTES = 2**31  # that permutations may take at a time
 KEYS_AT_A_TIME = 8  # columns that one tile of the random stream holds
 MANY_UNITS = 100  # which have more permutations than anybody draws
@@ -126,6 +134,11 @@ class Comparison:
         return f"Comparison(p_value={self.p_value:.3g}, {self._count})"
 
     @property
+    def summary(self) -> str:
+        """The p-value, and how many rows are flagged, in one line."""
+        return f"p = {self.p_value:.3g}, {self._count}"
+
+    @property
     def _count(self) -> str:
         return f"{self.flagged.sum()} of {len(self.z)} rows flagged at level {self.level:g}"
 
@@ -141,7 +154,7 @@ class Comparison:
                     lines.append("".join(f"<td>{cell}</td>" for cell in cells))
         head = "".join(f"<th>{cell}</th>" for cell in ("around", "rows", "median effect"))
         rows = "".join(f"<tr>{line}</tr>" for line in (head, *lines) if lines)
-        return f"<p>p = {self.p_value:.3g}, {self._count}</p><table>{rows}</table>"
+        return f"<p>{self.summary}</p><table>{rows}</table>"
 
 
 def compare_groups(
@@ -235,6 +248,52 @@ def compare_groups(
         level=level,
         n_permutations=n_permutations,
     )
+
+
+def compare_in_order(
+    A: Any, group: Any, order: np.ndarray, ids: Any, *, units: Any, **options: Any
+) -> Comparison:
+    """Compare groups of rows that come in another order, and return the comparison in that order.
+
+    ``order`` are the positions of the rows of ``A``, and ``ids`` their ids, which are the units
+    unless others are given.
+    """
+    group = _checked_labels("group", group, len(order))[order]
+    units = in_memory(ids) if units is None else _checked_labels("units", units, len(order))[order]
+    return compare_groups(A, group, units=units, **options).at(np.argsort(order))
+
+
+def compare_new_rows(A: Any, order: np.ndarray, **options: Any) -> Comparison:
+    """Compare the last rows of an operator, which are new, with all before them.
+
+    ``order`` are the positions of the rows before, in which the comparison returns them.
+    """
+    rows = np.concatenate([order, np.arange(len(order), A.shape[0])])
+    found = compare_groups(A, rows >= len(order), units=rows, **options).at(np.argsort(rows))
+    return replace(found, groups=np.array(SAMPLES), group=np.full(len(rows), SAMPLES[1]))
+
+
+def check_can_join(A: Any, neighbors: Any) -> None:
+    """Raise if new points cannot be joined to the neighbour graph of a fit."""
+    in_memory_only = isinstance(neighbors, Neighbors) and sparse.issparse(A.matrix)
+    if not in_memory_only or neighbors.metric == "precomputed":
+        raise HeatSketchError(
+            "compare_to joins new points to nearest neighbours that this model found in memory, "
+            "among points without many duplicates. It has none; fit a model to both samples, and "
+            "use its compare."
+        )
+
+
+def joined_operator(
+    A: Any, neighbors: Any, X_new: Any, *, epsilon: Any, normalization: str
+) -> HeatOperator:
+    """Return the heat operator of training points, in the order of ``A``, and of new points."""
+    d2 = joined_graph(neighbors, A.matrix, X_new)
+    if epsilon == "local":
+        scales = local_scales(d2)
+        d2, epsilon = locally_scaled(d2, scales, scales), 1.0
+    K = gaussian_affinity(d2, epsilon=epsilon)
+    return heat_operator(K, SCALINGS[normalization](K))
 
 
 def _scales_and_maxima(
@@ -460,7 +519,7 @@ def _design(group: Any, units: Any, n_rows: int) -> _Design:
 
 def _numbered(name: str, labels: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct labels, and which of them each row has."""
-    values = checked_labels(name, labels, n_rows)
+    values = _checked_labels(name, labels, n_rows)
     try:
         return np.unique(values, return_inverse=True)
     except TypeError as error:
@@ -471,7 +530,7 @@ def _numbered(name: str, labels: Any, n_rows: int) -> tuple[np.ndarray, np.ndarr
         ) from error
 
 
-def checked_labels(name: str, labels: Any, n_rows: int) -> np.ndarray:
+def _checked_labels(name: str, labels: Any, n_rows: int) -> np.ndarray:
     """Return labels as an array, one for each row, of which none is missing."""
     values = np.asarray(labels)
     if values.shape != (n_rows,):
@@ -506,7 +565,9 @@ def _check_level(level: float, n_permutations: int, sizes: np.ndarray) -> None:
         raise HeatSketchError(
             f"n_permutations={n_permutations} allows no p-value below "
             f"{1 / (n_permutations + 1):.3g}; use {int(np.ceil(1 / level)) - 1} or more for "
-            f"level={level}."
+            f"level={level}.",
+            n_permutations=n_permutations,
+            level=level,
         )
     rarest = 1 / _n_partitions(sizes)
     if rarest > level:

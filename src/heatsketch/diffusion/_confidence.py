@@ -51,6 +51,7 @@ from scipy.optimize import brentq
 from scipy.special import lambertw, rel_entr
 from scipy.stats import chi2, t
 
+from heatsketch._core.html import html_table
 from heatsketch.exceptions import HeatSketchError
 
 MOST_COMPONENTS = 1e12  # beyond all sketches, and where the chi-squared law is still accurate
@@ -79,6 +80,9 @@ class DistanceEstimate(NamedTuple):
     distance: np.ndarray
     low: np.ndarray
     high: np.ndarray
+
+    def _repr_html_(self) -> str:
+        return html_table(self._asdict())
 
 
 def scale_interval(

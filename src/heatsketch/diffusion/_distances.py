@@ -14,6 +14,7 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
 from heatsketch._core.checks import check_integer
+from heatsketch._core.html import html_table
 from heatsketch._core.partitioned import is_lazy
 from heatsketch.diffusion._confidence import (
     DistanceEstimate,
@@ -53,6 +54,11 @@ class DiffusionNeighbors(NamedTuple):
     low: np.ndarray
     high: np.ndarray
     confidence: np.ndarray
+
+    def _repr_html_(self) -> str:
+        query, rank = np.indices(self.indices.shape).reshape(2, -1)
+        columns = {name: values.ravel() for name, values in self._asdict().items()}
+        return html_table({"query": query, "rank": rank + 1, **columns})
 
 
 def diffusion_distances(
@@ -132,17 +138,17 @@ def diffusion_neighbors(
 
     The sketch chooses neighbours whose distances it estimates too small. So the upper end of an
     interval is higher than that of :func:`diffusion_distances`: its tail is multiplied by
-    ``n_neighbors / (n - 1)``, the share of the candidates that was chosen. The lower end is the
-    same.
+    ``n_neighbors / (n - 1)``, the share of the candidates that was chosen (``n_neighbors / n`` of
+    new points). The lower end is the same.
 
     Parameters
     ----------
     Y : array of shape (n, k)
         What :func:`sketch` returned.
-    rows : array of int of shape (m,)
-        Whose neighbours.
+    rows : array of int of shape (m,), or array of float of shape (m, k)
+        Whose neighbours: rows of ``Y``, or rows of new points by the same random matrix.
     n_neighbors : int
-        How many, at most ``n - 2``.
+        How many, at most ``n - 2``; of new points at most ``n - 1``.
     confidence : float, default=0.95
         Probability with which an interval covers the true distance, on average over the
         neighbours of a row. The first neighbours may be below that average.
@@ -165,38 +171,55 @@ def diffusion_neighbors(
     >>> (diffusion_neighbors(Y, [0], n_neighbors=2).confidence > 0.5).all()
     np.True_
     """
-    from sklearn.neighbors import NearestNeighbors  # whose import takes a while
-
     Y, rows = np.asarray(Y), np.asarray(rows)
     Y = Y if Y.dtype.kind == "f" else Y.astype(np.float64)
-    if rows.ndim != 1 or rows.dtype.kind not in "iu":
-        raise HeatSketchError(
-            f"rows has shape {rows.shape} and dtype {rows.dtype}; give a list of row numbers."
-        )
-    _check_range("rows", rows, len(Y))
-    if not 1 <= n_neighbors <= len(Y) - 2:
+    is_new = rows.ndim == 2 and rows.dtype.kind == "f" and rows.shape[1] == Y.shape[1]
+    if not is_new:
+        _check_row_numbers(rows, len(Y))
+    n_others = len(Y) - (not is_new)
+    if not 1 <= n_neighbors <= n_others - 1:
         raise HeatSketchError(
             f"n_neighbors={n_neighbors} of {len(Y)} points have no next one to compare with; "
-            f"use 1 to {len(Y) - 2}."
+            f"use 1 to {n_others - 1}."
         )
+    queries = rows if is_new else Y[rows]
     # In units of a power of two, which rounds nothing: squares of tiny entries would be lost.
-    scaled = np.ldexp(Y, -np.frexp(np.max(np.abs(Y)))[1])
-    found = NearestNeighbors(n_neighbors=n_neighbors + 2).fit(scaled).kneighbors(scaled[rows])[1]
-    # The row itself goes last, wherever its duplicates have put it, and is then left off.
-    itself = found == rows[:, np.newaxis]
-    order = np.argsort(itself, axis=1, kind="stable")
-    found = np.take_along_axis(found, order, axis=1)[:, : n_neighbors + 1]
+    exponent = -np.frexp(np.max(np.abs(Y)))[1]
+    scaled, scaled_queries = np.ldexp(Y, exponent), np.ldexp(queries, exponent)
+    found = _nearest(scaled, scaled_queries, n_neighbors + 1, None if is_new else rows)
     apart, units = (
-        block[found].astype(np.float64) - block[rows][:, np.newaxis] for block in (Y, scaled)
+        block[found].astype(np.float64) - some[:, np.newaxis]
+        for block, some in ((Y, queries), (scaled, scaled_queries))
     )
     estimate = distance_estimate(
         apart[:, :-1],
         simultaneous_confidence(confidence, n_neighbors if simultaneous else 1),
         random_matrix=random_matrix,
-        selected=n_neighbors / (len(Y) - 1),
+        selected=n_neighbors / n_others,
     )
     sure = order_confidence(units[:, :-1], units[:, 1:])
     return DiffusionNeighbors(found[:, :-1], *estimate, sure)
+
+
+def _nearest(Y: np.ndarray, queries: np.ndarray, n_found: int, itself: Any) -> np.ndarray:
+    """Return the nearest rows of each query, which itself may be one of them."""
+    from sklearn.neighbors import NearestNeighbors  # whose import takes a while
+
+    n_asked = n_found + (itself is not None)
+    found = NearestNeighbors(n_neighbors=n_asked).fit(Y).kneighbors(queries)[1]
+    if itself is None:
+        return found
+    # The row itself goes last, wherever its duplicates have put it, and is then left off.
+    order = np.argsort(found == itself[:, np.newaxis], axis=1, kind="stable")
+    return np.take_along_axis(found, order, axis=1)[:, :n_found]
+
+
+def _check_row_numbers(rows: np.ndarray, n_rows: int) -> None:
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise HeatSketchError(
+            f"rows has shape {rows.shape} and dtype {rows.dtype}; give a list of row numbers."
+        )
+    _check_range("rows", rows, n_rows)
 
 
 def _pairs(pairs: Any, n_rows: int) -> np.ndarray:

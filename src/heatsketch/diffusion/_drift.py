@@ -25,6 +25,7 @@ import numpy as np
 from scipy.special import polygamma
 from scipy.stats import false_discovery_control, norm, t
 
+from heatsketch._core.html import html_table
 from heatsketch.diffusion._confidence import DistanceEstimate, distance_estimate, scale_interval
 from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError
 
@@ -83,6 +84,16 @@ class Drift(NamedTuple):
     ids: np.ndarray
     came: np.ndarray
     went: np.ndarray
+
+    def _repr_html_(self) -> str:
+        farthest = np.argsort(self.p_values, kind="stable")
+        parts = {"id": self.ids, **self.rows._asdict(), "p_value": self.p_values}
+        caption = (
+            f"{self.relative:.3g} of the heat kernel moved ({self.low:.3g} to {self.high:.3g}); "
+            f"{self.moved.sum():,} of {len(self.ids):,} rows moved more than the others, "
+            f"{len(self.came):,} came, {len(self.went):,} went."
+        )
+        return html_table({name: part[farthest] for name, part in parts.items()}, caption)
 
 
 def drift(

@@ -16,7 +16,7 @@ The score of any point, old or new, is the mean of ``u`` over its neighbours, it
 
 and the class with the largest entry is predicted. The weights are the eighth power of the
 affinities of a model, which with a local bandwidth is :math:`\exp(-8 d^2 / \sigma_x \sigma_j)`:
-only the nearest neighbours count. docs/labels.md has the measurements.
+only the nearest neighbours count. docs/how_to/labels.md has the measurements.
 """
 
 from __future__ import annotations
@@ -28,17 +28,19 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._core.row_chunks import multiply_vector
-from heatsketch.diffusion._all_times import resolvent
+from heatsketch.diffusion._all_times import Resolvent, resolvent
 from heatsketch.diffusion._duplicates import SharedRows
 from heatsketch.diffusion._links import check_sparse, mapped, scaled
 from heatsketch.diffusion._normalization import degree_scaling
 from heatsketch.diffusion._operator import HeatOperator, heat_operator
 from heatsketch.exceptions import HeatSketchError
 
-# Measured on digits and MNIST with 1 and 5 labels a class; docs/labels.md.
+# Measured on digits and MNIST with 1 and 5 labels a class; docs/how_to/labels.md.
 SHARPNESS = 8
-HORIZON = 400
-TOLERANCE = 1e-3
+VOTING_SHARPNESS = 2  # of neighbours that vote on a label
+# A walk reaches no more points than it has products: a few hundred follow long curves.
+HORIZON = 2500
+TOLERANCE = 1e-6
 CONFIDENCE = 4.0
 # Sweeps until probabilities have the means that were asked for, and how near they come.
 MOST_SWEEPS, SHARE_TOLERANCE = 1000, 1e-6
@@ -57,7 +59,7 @@ def poisson_learning(
         Classes, numbered from 0; -1 where unknown.
     weights : array of shape (n,), optional
         Weights of the labels; all one if left out.
-    horizon : float, default=400
+    horizon : float, default=2500
         Number ``T`` of steps after which a walk is forgotten.
 
     Returns
@@ -81,7 +83,8 @@ def poisson_learning(
             f"labels of shape {labels.shape} and dtype {labels.dtype} must be integers, one for "
             f"each of the {K.shape[0]} rows of K; use -1 for unknown labels, and give one or more."
         )
-    return potentials(K, label_sources(labels, int(labels.max()) + 1, weights), horizon=horizon)
+    sources = label_sources(labels, int(labels.max()) + 1, weights)
+    return potentials(K, sources, horizon=horizon).block
 
 
 def label_sources(labels: np.ndarray, n_classes: int, weights: Any = None) -> np.ndarray:
@@ -106,20 +109,25 @@ def label_sources(labels: np.ndarray, n_classes: int, weights: Any = None) -> np
     return sources
 
 
-def potentials(K: Any, sources: np.ndarray, *, horizon: float = HORIZON) -> np.ndarray:
+def potentials(K: Any, sources: np.ndarray, *, horizon: float = HORIZON) -> Resolvent:
     """Return the sum ``u`` over all steps of a walk from the sources, which sum to zero.
+
+    With the number of products that it took.
 
     Examples
     --------
     >>> import numpy as np
     >>> from heatsketch.diffusion._labels import potentials
-    >>> potentials(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[1.0], [-1.0]])).round(1)
+    >>> K, sources = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[1.0], [-1.0]])
+    >>> potentials(K, sources).block.round(1)
     array([[ 0.5],
            [-0.5]])
     """
     A = heat_operator(K, degree_scaling(K))
     s = A.s[:, np.newaxis]  # one over the root of the row sums
-    return s * resolvent(A, s * sources, tolerance=TOLERANCE, horizon=horizon).block
+    found = resolvent(A, s * sources, tolerance=TOLERANCE, horizon=horizon)
+    np.multiply(found.block, s, out=found.block)
+    return found
 
 
 def neighbor_means(A: Any, block: np.ndarray, *, exponent: float = 1.0) -> np.ndarray:
@@ -146,6 +154,48 @@ def neighbor_means(A: Any, block: np.ndarray, *, exponent: float = 1.0) -> np.nd
     means = HeatOperator(w, None, np.zeros(w.shape[0])) @ block
     means /= _row_sums(w)[:, np.newaxis]
     return means
+
+
+def label_margins(W: Any, labels: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return by how much neighbours agree with each label, and the class that most others have.
+
+    Neighbours with a label vote with the weights of their links, and shares of their votes are
+    compared: that of the label itself, less the largest of another class. A margin is 0 in rows
+    that have no label, or no neighbour with one.
+
+    Examples
+    --------
+    The last of four points is alone with its label:
+
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from heatsketch.diffusion._labels import label_margins
+    >>> W = sparse.csr_array(1 - np.eye(4))
+    >>> margins, rivals = label_margins(W, np.array([0, 0, 0, 1]), 2)
+    >>> margins.round(1), rivals
+    (array([ 0.3,  0.3,  0.3, -1. ]), array([1, 1, 1, 0]))
+    """
+    known = np.flatnonzero(labels >= 0)
+    own = known, labels[known]
+    given = np.zeros((len(labels), n_classes))
+    given[own] = 1
+    votes = HeatOperator(W, None, np.zeros(W.shape[0])) @ given
+    votes[own] -= _loops(W)[known]  # a label is no witness of itself
+    sums = votes.sum(axis=1, keepdims=True)
+    np.divide(votes, sums, out=votes, where=sums > 0)
+    margins = np.zeros(len(labels))
+    margins[known] = votes[own]
+    votes[own] = 0
+    margins[known] -= votes[known].max(axis=1)
+    return margins, votes.argmax(axis=1)
+
+
+def _loops(W: Any) -> np.ndarray:
+    return W.map_rows(_diagonal) if isinstance(W, SharedRows) else _diagonal(W)
+
+
+def _diagonal(rows: sparse.csr_array) -> np.ndarray:
+    return rows.diagonal()
 
 
 def _row_powers(rows: sparse.csr_array, exponent: float) -> sparse.csr_array:

@@ -2,6 +2,9 @@ r"""Weights of the links of a graph, as a fitted model has them.
 
 .. math:: W_{ij} = (c_i A_{ij} c_j)^\beta \quad (i \ne j), \qquad W_{ii} = 0
 
+Links that are weaker than a tenth count as a tenth, unless :math:`\beta = 1`: powers of others are
+so small that a point with no other links would be cut off from all the rest.
+
 With ``c = 1 / s`` these are the affinities of which the heat operator ``A`` was made, and with the
 stationary direction for ``c`` the weights whose random walk is that of ``A``. Where a walk goes at
 last does not depend on its self-loops, but how many steps it takes does.
@@ -18,6 +21,8 @@ from scipy import sparse
 from heatsketch._core.row_chunks import multiply_vector, scaled_values
 from heatsketch.diffusion._duplicates import SharedRows
 from heatsketch.exceptions import HeatSketchError
+
+WEAKEST = 0.1  # affinity that is raised to a power
 
 
 def link_weights(A: Any, c: np.ndarray, *, exponent: float = 1.0) -> Any:
@@ -57,11 +62,12 @@ def link_weights(A: Any, c: np.ndarray, *, exponent: float = 1.0) -> Any:
 
 
 def check_sparse(A: Any) -> None:
-    """Refuse an operator whose entries are not in memory."""
+    """Raise an error for an operator whose entries are not in memory."""
     if not (isinstance(A.matrix, SharedRows) or sparse.issparse(A.matrix)):
         raise HeatSketchError(
             f"the heat operator is a {type(A.matrix).__name__}, and labels and fates need a graph "
-            "of neighbours in memory; fit a model with n_neighbors=15 and engine=None."
+            "of neighbours in memory; use n_neighbors=15, and no cluster.",
+            n_neighbors=15,
         )
 
 
@@ -84,7 +90,11 @@ def _in_float64(rows: sparse.csr_array) -> sparse.csr_array:
 
 
 def _power(rows: sparse.csr_array, exponent: float) -> sparse.csr_array:
-    return sparse.csr_array((rows.data**exponent, rows.indices, rows.indptr), shape=rows.shape)
+    if exponent == 1:
+        return rows
+    values = np.maximum(rows.data, WEAKEST)
+    values **= exponent
+    return sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
 
 
 def _without_loops(rows: sparse.csr_array, copies: np.ndarray | None) -> sparse.csr_array:

@@ -282,14 +282,22 @@ def power_coefficients(power: int, low: float = -1.0) -> np.ndarray:
     side = (1 - low) / 4
     steps, walk = np.array([side, 1 - 2 * side, side]), np.ones(1)
     for digit in bin(power)[2:]:
-        walk = np.convolve(walk, walk)
+        walk = _convolved(walk, walk)
         if digit == "1":
-            walk = np.convolve(walk, steps)
+            walk = _convolved(walk, steps)
         beyond = int(np.argmax(walk > 1e-60))
         walk = walk[beyond : len(walk) - beyond]
     coefficients = 2 * walk[len(walk) // 2 :]
     coefficients[0] /= 2
     return coefficients
+
+
+def _convolved(walk: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Return the convolution, added up in order: np.convolve has BLAS do that."""
+    found = np.zeros(len(walk) + len(steps) - 1)
+    for place, probability in enumerate(steps):
+        found[place : place + len(walk)] += probability * walk
+    return found
 
 
 # --- whole powers --------------------------------------------------------------------------

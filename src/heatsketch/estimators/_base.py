@@ -54,6 +54,8 @@ from heatsketch.diffusion._harmonic import checked_rows, harmonic_extension
 from heatsketch.diffusion._normalization import SCALINGS
 from heatsketch.diffusion._operator import HeatOperator, heat_operator, heat_rows
 from heatsketch.diffusion._random_matrix import Kind, gaussians_apart
+from heatsketch.diffusion._smoothing import Smoothing, smooth
+from heatsketch.diffusion._vectors import search_vectors
 from heatsketch.engines import Engine, LocalEngine
 from heatsketch.estimators._callbacks import CallbackSupportMixin, fit_progress
 from heatsketch.estimators._validation import (
@@ -112,6 +114,7 @@ class HeatEmbedding(
     """What the two embeddings share: the way from ``X`` to rows of the heat operator."""
 
     embedding_: np.ndarray
+    component_offsets_: np.ndarray
 
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Count()],
@@ -340,6 +343,61 @@ class HeatEmbedding(
         warn_about_unreached_rows(found)
         return model._in_given_order(found)
 
+    @with_n_jobs
+    def smooth(self, values: Any, *, time: Any = "auto", out: Any = None) -> Smoothing:
+        """Smooth columns of numbers over the graph, to reduce their noise.
+
+        A smoothed value is a weighted mean over the places of a random walk after ``time`` steps:
+        what MAGIC does to counts of genes.
+
+        Parameters
+        ----------
+        values : array, sparse matrix or data frame of shape (n_samples, m), or (n_samples,)
+            Numbers of the training points, in the order of ``X``. Sparse columns become dense some
+            at a time.
+        time : int or "auto", default="auto"
+            Number of steps. "auto" chooses the longest time at which a sample of at most 64 columns
+            agrees with data that were held out within 1 % of the best: half of the counts, if all
+            values are counts, else a tenth of the entries. Noise must be independent between
+            entries, and counts about Poisson.
+        out : array of shape (n_samples, m), optional
+            Where the result goes, such as an array of zarr or ``numpy.memmap``.
+
+        Returns
+        -------
+        Smoothing
+            ``values``, ``time``, and the ``times`` and ``scores`` that it was chosen from.
+        """
+        model = self._as_fitted()
+        A, order = model._training_operator("smooth"), in_memory(model.order_)
+        return smooth(A, values, time=time, order=order, out=out)
+
+    def vectors(
+        self, X: Any = None, *, normalize: bool = True, append: Any = None, weight: float = 0.5
+    ) -> np.ndarray:
+        r"""Vectors for an index or a database, which ranks them by Euclidean distance.
+
+        With rows of length one, inner products and cosines rank in the same way, and
+        :math:`u_i \cdot u_j = \cos(y_i, y_j) + w \cos(x_i, x_j)`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_new, n_features), optional
+            New points, as for :meth:`transform`; the training points if left out.
+        normalize : bool, default=True
+            Whether rows of the embedding and of ``append`` get length one.
+        append : array of shape (n_new, m), optional
+            Features of the same points, which decide between points that belong together.
+        weight : float, default=0.5
+            Weight ``w`` of ``append``: its squared distances count so much.
+
+        Returns
+        -------
+        array of float32 of shape (n_new, n_components), or (n_new, n_components + m)
+        """
+        rows = in_memory(self._as_fitted().embedding_) if X is None else self.transform(X)
+        return search_vectors(rows, normalize=normalize, append=append, weight=weight)
+
     def _training_operator(self, task: str) -> HeatOperator:
         """Return the heat operator, for a task that cannot do without."""
         if self.heat_operator_ is None:
@@ -349,6 +407,16 @@ class HeatEmbedding(
                 training_data=True,
             )
         return self.heat_operator_
+
+    def _spectral_block(self, A: HeatOperator) -> Any:
+        """Return a block that holds the leading eigenvectors of the heat operator roughly."""
+        if not hasattr(self, "component_offsets_"):
+            return self.before_last_
+        # Eigenvectors of the eigenvalue one, which tell components apart.
+        return (
+            self.before_last_
+            + A.stationary_part(1) * self.component_offsets_[self.component_labels_]
+        )
 
     def _rows_at_a_time(self) -> int:
         lists = self.affinity == "gaussian" and self.neighbors_.lists is not None

@@ -203,7 +203,8 @@ def check_idle_parameters(estimator: Any) -> None:
         if value != idle:
             raise HeatSketchError(
                 f"{name}={value!r} has no use with affinity='precomputed', where X says itself "
-                f"how alike two points are; leave {name} out."
+                f"how alike two points are; leave it out.",
+                **{name: value, "affinity": "precomputed"},
             )
 
 

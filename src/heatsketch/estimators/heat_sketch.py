@@ -20,6 +20,13 @@ from heatsketch.diffusion._all_times import (
     resolvent,
     without_stationary,
 )
+from heatsketch.diffusion._compare import (
+    Comparison,
+    check_can_join,
+    compare_in_order,
+    compare_new_rows,
+    joined_operator,
+)
 from heatsketch.diffusion._confidence import DistanceEstimate
 from heatsketch.diffusion._distances import (
     DiffusionNeighbors,
@@ -39,7 +46,6 @@ from heatsketch.diffusion._spectral import (
 )
 from heatsketch.engines import Engine
 from heatsketch.estimators._base import HeatEmbedding, checks_parameters
-from heatsketch.estimators._comparing import ComparingMixin
 from heatsketch.estimators._validation import seed_of
 from heatsketch.estimators._warnings import warn_about_decay, warn_about_rounding
 from heatsketch.exceptions import DtypeError, HeatSketchError, SpectrumError
@@ -50,13 +56,13 @@ RANDOM_MATRICES = {"gaussian": gaussian_matrix, "rademacher": rademacher_matrix}
 
 # The sum over all times starts at the first power at which the heat kernel extends in no more than
 # so many directions for each component of the sketch, and the sum in directions whose number falls
-# by no more than this share at one more step; docs/method.md has the measurements.
+# by no more than this share at one more step; docs/background/method.md has the measurements.
 DIRECTIONS_PER_COMPONENT = 6
 FALL = 0.15
 LARGEST_POWER = 128
 
 
-class HeatSketch(ComparingMixin, HeatEmbedding):
+class HeatSketch(HeatEmbedding):
     r"""Embed points or graphs so that Euclidean distances are diffusion distances.
 
     .. math:: Y = \frac{1}{\sqrt{k}} f(A) G, \qquad E |y_i - y_j|^2 = |f(A)_i - f(A)_j|^2, \qquad
@@ -424,8 +430,8 @@ class HeatSketch(ComparingMixin, HeatEmbedding):
 
         Parameters
         ----------
-        rows : array of int of shape (m,)
-            Rows of ``X``.
+        rows : array of int of shape (m,), or new points of shape (m, n_features)
+            Rows of ``X``, or points as :meth:`transform` takes them.
         n_neighbors, confidence, simultaneous :
             As for :func:`diffusion_neighbors`.
 
@@ -435,10 +441,9 @@ class HeatSketch(ComparingMixin, HeatEmbedding):
             The intervals allow for the choice of the neighbours by the sketch. They cover the error
             of the sketch only, not that of the sample.
         """
-        sure = self._as_fitted()._sure(confidence)
-        return diffusion_neighbors(
-            self.embedding_, rows, n_neighbors=n_neighbors, simultaneous=simultaneous, **sure
-        )
+        rows = self.transform(rows) if np.ndim(rows) == 2 else rows
+        sure = {"simultaneous": simultaneous, **self._as_fitted()._sure(confidence)}
+        return diffusion_neighbors(self.embedding_, rows, n_neighbors=n_neighbors, **sure)
 
     @with_n_jobs
     def diffusion_map(self, n_components: int = 2) -> DiffusionCoordinates:
@@ -458,10 +463,7 @@ class HeatSketch(ComparingMixin, HeatEmbedding):
         A = model._training_operator("diffusion_map")
         most = min(self.before_last_.shape[1], A.shape[0] - 1)
         n_components = check_integer("n_components", n_components, most=most)
-        block = self.before_last_
-        if hasattr(self, "component_offsets_"):  # eigenvectors of the eigenvalue one
-            block = block + A.stationary_part(1) * self.component_offsets_[self.component_labels_]
-        values, vectors, residuals = ritz_pairs(A, block, n_components)
+        values, vectors, residuals = ritz_pairs(A, self._spectral_block(A), n_components)
         weights = all_times_weights if model.power == "all" else eigenvalue_powers
         coordinates = model._weighted(vectors * weights(values, self.power_), A)
         return DiffusionCoordinates(self._in_given_order(coordinates), values, residuals)
@@ -497,6 +499,75 @@ class HeatSketch(ComparingMixin, HeatEmbedding):
             other_ids=other._in_given_order(other.row_ids_),
             **model._sure(confidence),
         )
+
+    @with_n_jobs
+    def compare(
+        self, group: Any, *, units: Any = None, n_permutations: int = 199, level: float = 0.05
+    ) -> Comparison:
+        """Test whether groups of training points differ, and find around which points they do.
+
+        Parameters
+        ----------
+        group : array of shape (n_samples,)
+            Labels of the rows of ``X``, two or more different ones.
+        units, n_permutations, level :
+            As for :func:`compare_groups`.
+
+        Returns
+        -------
+        Comparison
+            In the order of ``X``.
+
+        Examples
+        --------
+        Two samples of digits, of which only the second has sevens:
+
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_digits
+        >>> from heatsketch import HeatSketch
+        >>> X, digit = load_digits(return_X_y=True)
+        >>> sample = np.random.default_rng(0).integers(2, size=len(X))
+        >>> kept = (digit != 7) | (sample == 1)
+        >>> found = HeatSketch(16).fit(X[kept]).compare(sample[kept])
+        >>> found.p_value, round(float(np.mean(digit[kept][found.flagged] == 7)), 1)
+        (0.005, 0.8)
+        """
+        model = self._as_fitted()
+        A, order = model._training_operator("compare"), in_memory(model.order_)
+        options: Any = {"n_permutations": n_permutations, "level": level, "seed": model.seed_}
+        with model._engine().working():
+            return compare_in_order(A, group, order, model.row_ids_, units=units, **options)
+
+    @with_n_jobs
+    def compare_to(
+        self, X_new: Any, *, n_permutations: int = 199, level: float = 0.05
+    ) -> Comparison:
+        """Test whether a new sample differs from the training points, and find where.
+
+        New points are joined to the graph of the training points, which is not searched again. The
+        result is that of :meth:`compare` after a fit to both samples. It differs slightly where
+        neighbours are approximate, or ``epsilon="auto"``: the bandwidth of this model is kept.
+
+        Parameters
+        ----------
+        X_new : array, sparse matrix or data frame of shape (n_new, n_features)
+            Points, none of them a training point.
+        n_permutations, level :
+            As for :func:`compare_groups`.
+
+        Returns
+        -------
+        Comparison
+            Of the training points in the order of ``X``, and then of the new points. The groups
+            are "reference" and "new"; effects are those of "new".
+        """
+        model = self._as_fitted()
+        A, neighbors = model._training_operator("compare_to"), getattr(model, "neighbors_", None)
+        check_can_join(A, neighbors)
+        options: Any = {"epsilon": model._named_epsilon, "normalization": model._normalization}
+        joined = joined_operator(A, neighbors, model._check(X_new, reset=False), **options)
+        options = {"n_permutations": n_permutations, "level": level, "seed": model.seed_}
+        return compare_new_rows(joined, model.order_, **options)
 
     def _sure(self, confidence: float) -> dict[str, Any]:
         """Return what intervals depend on."""

@@ -8,7 +8,7 @@ neighbours in the ``n_probes`` lists whose centroids are nearest to it. With
 .. math:: i \sim j \quad\text{if}\quad
           \ell(j) \in P_i,\; d_{ij} \le r_i \quad\text{or}\quad \ell(i) \in P_j,\; d_{ij} \le r_j.
 
-Whole numbers have many distances in common. Among points at the distance :math:`r_i` those are
+Integers have many distances in common. Among points at the distance :math:`r_i` those are
 neighbours which are nearest in a second distance, the sum of absolute differences with weights
 that have nothing to do with each other; ties in both, which are copies or mirror images, all are.
 

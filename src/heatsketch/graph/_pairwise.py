@@ -1,18 +1,17 @@
 r"""A matrix over all pairs of points, recomputed, tile by tile, whenever it is used.
 
 It takes memory for the points alone, where the matrix would take that for all their pairs, and
-time for all pairs at each product. It answers ``@``, and functions of its entries are such
-matrices again, so that ``np.exp(-d2 / epsilon)`` is one.
+time for all pairs at each product. It answers ``@``, and a function of its entries is such a matrix
+again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from heatsketch._core.parallel import in_threads
 from heatsketch.graph._metrics import squared_distances_to
@@ -21,7 +20,7 @@ TILE_ENTRIES = 2_000_000  # of a tile; each thread works on one
 
 
 @dataclass(frozen=True)
-class DistanceTiles(NDArrayOperatorsMixin):
+class DistanceTiles:
     """Squared distances between all points, or a function of them.
 
     Attributes
@@ -41,7 +40,7 @@ class DistanceTiles(NDArrayOperatorsMixin):
     >>> d2 @ np.eye(2)
     array([[0., 4.],
            [4., 0.]])
-    >>> (np.exp(d2 / -4.0) @ np.ones(2)).round(3)
+    >>> (d2.map_entries(lambda squares: np.exp(-squares / 4)) @ np.ones(2)).round(3)
     array([1.368, 1.368])
     """
 
@@ -78,13 +77,7 @@ class DistanceTiles(NDArrayOperatorsMixin):
         rows = [slice(start, start + step) for start in range(0, self.points.shape[0], step)]
         return np.concatenate(in_threads(lambda some: self.tile(some) @ block, rows))
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    def map_entries(self, function: Callable[[np.ndarray], np.ndarray]) -> DistanceTiles:
         """Return the matrix of a function of the entries; nothing is computed yet."""
-        if method != "__call__" or options or ufunc is np.matmul:
-            return NotImplemented
-
-        def function(squares: np.ndarray) -> np.ndarray:
-            entries = self.function(squares)
-            return ufunc(*(entries if value is self else value for value in inputs))
-
-        return DistanceTiles(self.points, self.metric, function, self.scales)
+        before = self.function
+        return replace(self, function=lambda squares: function(before(squares)))

@@ -8,12 +8,23 @@ shadows in the plane: the diffusion map out of it,
 
 or its principal components. The first two components of a sketch are none of these, and a poor
 picture. Colours are those of Okabe and Ito, which the colour-blind can tell apart; marks and
-dashes differ, too, for those who print in grey.
+dashes differ, too, for those who print in grey. Functions draw in the style that is in use;
+``plt.style.use("heatsketch.plot.heatsketch")`` is that of our documentation.
 
 (matplotlib is imported when something is drawn.)
 """
 
+from heatsketch.plot._comparison import compare
 from heatsketch.plot._curves import distances, distortion, drift, epsilon, heat_trace
 from heatsketch.plot._points import embedding, multiscale
 
-__all__ = ["distances", "distortion", "drift", "embedding", "epsilon", "heat_trace", "multiscale"]
+__all__ = [
+    "compare",
+    "distances",
+    "distortion",
+    "drift",
+    "embedding",
+    "epsilon",
+    "heat_trace",
+    "multiscale",
+]

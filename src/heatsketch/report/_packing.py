@@ -45,22 +45,20 @@ def rounded_rows(Y: np.ndarray, dtype: Any) -> Rounded:
     return Rounded(np.rint(Y / safe[:, np.newaxis]).astype(dtype), units)
 
 
-def steps_of_plane(points: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return points of the plane as integers, x before y, and the side of the square.
+def steps_of_plane(points: np.ndarray) -> np.ndarray:
+    """Return points of the plane as integers, x before y, each from one end to the other.
 
     Examples
     --------
     >>> import numpy as np
     >>> from heatsketch.report._packing import steps_of_plane
-    >>> steps_of_plane(np.array([[0.0, 0.0], [4.0, 2.0]]))
-    (array([[    0, 65535],
-           [16384, 49151]], dtype=uint16), 4.0)
+    >>> steps_of_plane(np.array([[0.0, 0.0], [1.0, 2.0], [4.0, 2.0]]))
+    array([[    0, 16384, 65535],
+           [    0, 65535, 65535]], dtype=uint16)
     """
-    low, high = points.min(axis=0), points.max(axis=0)
-    side = float((high - low).max())
-    middle = (low + high) / 2
-    places = (points - middle) / (side or 1.0) + 0.5
-    return np.rint(places * LEVELS).astype(np.uint16).T.copy(), side
+    low, side = points.min(axis=0), np.ptp(points, axis=0)
+    places = np.where(side > 0, (points - low) / np.where(side > 0, side, 1), 0.5)
+    return np.rint(places * LEVELS).astype(np.uint16).T.copy()
 
 
 def packed(*arrays: np.ndarray) -> str:

@@ -19,6 +19,7 @@ from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.report._columns import Column, color_columns
 from heatsketch.report._facts import CITATION, bandwidth, component_of_each, parameters, trace
+from heatsketch.report._images import IMAGE_BYTES, check_images, packed_images
 from heatsketch.report._packing import (
     as_script_text,
     packed,
@@ -26,12 +27,15 @@ from heatsketch.report._packing import (
     rounded_rows,
     steps_of_plane,
 )
-from heatsketch.report._pictures import aligned, own_time, plane_of, sketches, times
+from heatsketch.report._pictures import own_time, plane_of, sketches, times
 
 MOST_DRAWN = 250_000  # points, of more than which a screen shows no more
 PAGE_BYTES = 38_000_000  # that the numbers of a page may take
 FEWEST_ROWS = 1000  # that have a sketch, however little space there is
-SCRIPTS = ("blocks.js", "palette.js", "cloud.js", "chart.js", "page.js")
+SCRIPTS = (
+    *("blocks.js", "palette.js", "cloud.js", "chart.js", "state.js", "colors.js", "pair.js"),
+    *("selection.js", "pointer.js", "words.js", "page.js"),
+)
 PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -49,6 +53,7 @@ def write_report(
     *,
     colors: Any = None,
     names: Any = None,
+    images: Any = None,
     powers: Iterable[int] | None = None,
     confidence: float = 0.95,
     title: str = "Heat sketch",
@@ -69,6 +74,10 @@ def write_report(
         most 24 kinds), or values.
     names : array of shape (n_samples,), optional
         What rows are called; their ids, or positions, if left out.
+    images : array of shape (n_samples, height, width) or (n_samples, height, width, 3), optional
+        A small picture of each point, grey or RGB, which the page shows beside the point. Numbers
+        are scaled so that the smallest is black and the largest is white, unless they are uint8.
+        As many as fit in 8 MB are kept.
     powers : iterable of int, optional
         Diffusion times on the slider; 1, 2, 4, ... if left out. That of the model always is.
     confidence : float, default=0.95
@@ -96,11 +105,12 @@ def write_report(
     columns = color_columns(colors, len(model.embedding_))
     given = times(model, powers)
     called = _names(model, names)
+    images = check_images(images, len(model.embedding_))
     factors = scale_interval(model.n_components, confidence, random_matrix=model.random_matrix)
     with atomic_file(path, overwrite=overwrite) as file:
         found = sketches(model, given)
         done = steps("page", len(given) + 2)
-        facts, blocks = _parts(model, found, given, columns, called, done)
+        facts, blocks = _parts(model, found, given, columns, done, names=called, images=images)
         facts |= {"title": str(title), "confidence": confidence, "factors": _finite(factors)}
         for part in _html(facts, blocks):
             file.write(part.encode("utf-8"))
@@ -145,8 +155,10 @@ def _parts(
     found: list[np.ndarray],
     given: list[Any],
     columns: list[Column],
-    names: list[str] | None,
     done: Any,
+    *,
+    names: list[str] | None,
+    images: np.ndarray | None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return what is said in words and small numbers, and the large blocks by name."""
     components = component_of_each(model)
@@ -156,29 +168,28 @@ def _parts(
             *color_columns({"connected component": components + 1}, len(components)),
         ]
     start = given.index(own_time(model))
-    rows = _rows(len(model.embedding_), model.n_components, len(given), len(columns))
-    planes = [plane_of(Y[rows.drawn]) for Y in found]
-    blocks = {}
-    sides = []
-    for place, points in enumerate(aligned(planes, start)):
-        places, side = steps_of_plane(points)
-        sketch = rounded_rows(found[place][rows.drawn[rows.sketched]], rows.dtype)
-        blocks[f"plane-{place}"] = packed(places)
+    n_points, k = model.embedding_.shape
+    rows = _rows(n_points, k, len(given), len(columns), with_images=images is not None)
+    points, eigenvalues = plane_of(model)
+    blocks = {"places": packed(steps_of_plane(points[rows.drawn]))}
+    for place, Y in enumerate(found):
+        sketch = rounded_rows(Y[rows.drawn[rows.sketched]], rows.dtype)
         blocks[f"sketch-{place}"] = packed(sketch.units, sketch.numbers)
-        sides.append(side)
         done()
     for place, column in enumerate(columns):
         blocks[f"color-{place}"] = packed(column.data[rows.drawn])
     if names is not None:
         blocks["names"] = packed_text([names[row] for row in rows.drawn])
+    if images is not None:
+        blocks["images"] = packed_images(images[rows.drawn[rows.sketched]])
     blocks["rows"] = packed(rows.drawn.astype(np.int32))
     blocks["sketched"] = packed(rows.sketched.astype(np.int32))
     facts = {
         **_numbers_of(model, rows, components),
         "powers": given,
         "start": start,
-        "shares": [round(plane.share, 4) for plane in planes],
-        "sides": sides,
+        "eigenvalues": [round(float(value), 6) for value in eigenvalues],
+        "image": None if images is None else images.shape[1:],
         "colors": [{"name": column.name, "kinds": column.kinds} for column in columns],
         "named": names is not None,
         "trace": trace(model, given, found),
@@ -208,12 +219,15 @@ def _numbers_of(model: HeatSketch, rows: _Rows, components: np.ndarray | None) -
     }
 
 
-def _rows(n_points: int, k: int, n_times: int, n_columns: int) -> _Rows:
+def _rows(
+    n_points: int, k: int, n_times: int, n_columns: int, *, with_images: bool = False
+) -> _Rows:
     """Choose at random, the same every time, which rows are drawn and which have their sketch."""
     rng = np.random.default_rng(0)
     drawn = np.sort(rng.permutation(n_points)[:MOST_DRAWN])
     # base64 makes four bytes of three.
-    left = PAGE_BYTES * 3 // 4 - len(drawn) * (4 * n_times + 4 * n_columns + 12)
+    left = PAGE_BYTES * 3 // 4 - len(drawn) * (4 + 4 * n_columns + 12)
+    left -= IMAGE_BYTES if with_images else 0
     if len(drawn) == n_points and n_points * n_times * (4 * k + 8) <= left:
         return _Rows(drawn, np.arange(n_points), np.int32)
     fitting = max(FEWEST_ROWS, left // (n_times * (2 * k + 8)))

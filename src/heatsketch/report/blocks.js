@@ -26,14 +26,14 @@ function fromBase64(text) {
   return bytes;
 }
 
-// Places in the unit square, y upward.
-async function planeAt(time) {
-  const steps = new Uint16Array(await unpack(`plane-${time}`));
+// Places along each axis, y upward.
+async function planeOfPoints() {
+  const steps = new Uint16Array(await unpack("places"));
   const n = steps.length / 2;
   return { x: steps.subarray(0, n), y: steps.subarray(n) };
 }
 
-// Rows of the sketch, as whole numbers in a unit of each row.
+// Rows of the sketch, as integers in a unit of each row.
 async function sketchAt(time) {
   const buffer = await unpack(`sketch-${time}`);
   const units = new Float64Array(buffer, 0, facts.n_sketched);
@@ -51,6 +51,22 @@ function distanceIn({ units, numbers }, i, j) {
   }
   const rounding = 4 * Math.sqrt((units[i] ** 2 + units[j] ** 2) / 12);
   return { distance: Math.sqrt(sum), rounding: i === j ? 0 : rounding };
+}
+
+// Squared distances from one row to all of them.
+function squaresFrom({ units, numbers }, i) {
+  const k = facts.n_components;
+  const squares = new Float64Array(units.length);
+  const own = Float64Array.from(numbers.subarray(i * k, (i + 1) * k), (number) => units[i] * number);
+  for (let j = 0; j < squares.length; j++) {
+    let sum = 0;
+    for (let c = 0; c < k; c++) {
+      const apart = own[c] - units[j] * numbers[j * k + c];
+      sum += apart * apart;
+    }
+    squares[j] = sum;
+  }
+  return squares;
 }
 
 async function colorsOf(column) {

@@ -1,10 +1,9 @@
 // The points, drawn straight into the pixels of a canvas: 200,000 of them in a few hundredths of
 // a second, where a general library for plots takes seconds.
 
-const STEPS = 65535; // of a place, to each side of the square
+const STEPS = 65535; // of a place, along each axis
 const MARGIN = 0.07; // of the picture, to each side
 const FAR = 0.001; // of the points, to each side, that need not be in the picture at first
-const MOVE = 350; // milliseconds from one time to the next
 
 class Cloud {
   constructor(canvas) {
@@ -13,11 +12,15 @@ class Cloud {
     this.view = { x: 0, y: 0, zoom: 1, all: false };
     this.marks = []; // points with a letter
     this.lit = null; // the one place of the palette that is not dimmed
+    this.chosen = null; // which points are selected, if any; the others are dimmed
+    this.lasso = []; // corners, in pixels of the style sheet
+    this.size = 1;
+    this.opacity = 1;
     new ResizeObserver(() => this.resize()).observe(canvas);
   }
 
-  get size() {
-    return this.to ? this.to.x.length : 0;
+  get count() {
+    return this.plane ? this.plane.x.length : 0;
   }
 
   resize() {
@@ -28,37 +31,15 @@ class Cloud {
     this.draw();
   }
 
-  // Move all points to their places at another time, and tell when they are there.
   show(plane) {
-    const next = { ...plane, ...box(plane, this.view.all ? 0 : FAR) };
-    const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-    this.from = this.to && !still ? this.now() : next;
-    this.to = next;
-    this.began = performance.now();
-    this.part = this.from === next ? 1 : 0;
-    cancelAnimationFrame(this.frame);
-    return new Promise((done) => {
-      const step = () => {
-        if (this.part < 1) this.part = Math.min(1, (performance.now() - this.began) / MOVE);
-        this.draw();
-        if (this.part < 1) this.frame = requestAnimationFrame(step);
-        else done();
-      };
-      step();
-    });
+    this.plane = plane;
+    this.fit();
   }
 
-  // Where the points are, perhaps on their way.
-  now() {
-    if (this.part === 1) return this.to;
-    const between = (a, b) => a + this.eased * (b - a);
-    const x = this.to.x.map((value, i) => between(this.from.x[i], value));
-    const y = this.to.y.map((value, i) => between(this.from.y[i], value));
-    return { x, y, ...box({ x, y }, this.view.all ? 0 : FAR) };
-  }
-
-  get eased() {
-    return this.part * this.part * (3 - 2 * this.part);
+  // Frame all points, or all but a few that are far from the others.
+  fit() {
+    this.box = box(this.plane, this.view.all ? 0 : FAR);
+    this.draw();
   }
 
   paint(paint) {
@@ -66,101 +47,140 @@ class Cloud {
     this.draw();
   }
 
-  // From steps of the square to pixels: px = left + x * unit, py = bottom - y * unit.
+  // Draw once before the next frame, however often it is asked for.
+  redraw() {
+    this.frame ??= requestAnimationFrame(() => {
+      this.frame = undefined;
+      this.draw();
+    });
+  }
+
+  // From steps to pixels: px = left + x * unitX, py = bottom - y * unitY.
   frameOfPicture() {
     const { width, height } = this.canvas;
-    const part = this.eased;
-    const mix = (name) => this.from[name] + part * (this.to[name] - this.from[name]);
-    const room = 1 - 2 * MARGIN;
-    const wide = Math.max(mix("wide"), 1);
-    const high = Math.max(mix("high"), 1);
-    const unit = Math.min((width * room) / wide, (height * room) / high) * this.view.zoom;
+    const { middleX, middleY, wide, high } = this.box;
+    const unitX = ((width * (1 - 2 * MARGIN)) / Math.max(wide, 1)) * this.view.zoom;
+    const unitY = ((height * (1 - 2 * MARGIN)) / Math.max(high, 1)) * this.view.zoom;
     return {
-      unit,
-      left: width * (0.5 + this.view.x) - mix("middleX") * unit,
-      bottom: height * (0.5 + this.view.y) + mix("middleY") * unit,
+      unitX,
+      unitY,
+      left: width * (0.5 + this.view.x) - middleX * unitX,
+      bottom: height * (0.5 + this.view.y) + middleY * unitY,
     };
+  }
+
+  get ratio() {
+    return this.canvas.width / this.canvas.clientWidth;
   }
 
   // In pixels of the style sheet, from the corner of the canvas.
   place(i) {
-    const { unit, left, bottom } = this.frameOfPicture();
-    const ratio = this.canvas.width / this.canvas.clientWidth;
-    const x = this.from.x[i] + this.eased * (this.to.x[i] - this.from.x[i]);
-    const y = this.from.y[i] + this.eased * (this.to.y[i] - this.from.y[i]);
-    return { x: (left + x * unit) / ratio, y: (bottom - y * unit) / ratio };
+    const { unitX, unitY, left, bottom } = this.frameOfPicture();
+    return {
+      x: (left + this.plane.x[i] * unitX) / this.ratio,
+      y: (bottom - this.plane.y[i] * unitY) / this.ratio,
+    };
   }
 
-  // Which of some points is the nearest, if any is near.
-  nearest(x, y, among, within) {
-    const { unit, left, bottom } = this.frameOfPicture();
-    const ratio = this.canvas.width / this.canvas.clientWidth;
-    const wantedX = (x * ratio - left) / unit;
-    const wantedY = (bottom - y * ratio) / unit;
+  // Which of some points is the nearest, if any is near; only those that fit, if that is asked for.
+  nearest(x, y, among, within, fits = () => true) {
+    const { unitX, unitY, left, bottom } = this.frameOfPicture();
+    const wantedX = x * this.ratio - left;
+    const wantedY = bottom - y * this.ratio;
     let best = -1;
-    let least = ((within * ratio) / unit) ** 2;
-    const count = among ? among.length : this.size;
+    let least = (within * this.ratio) ** 2;
+    const count = among ? among.length : this.count;
     for (let c = 0; c < count; c++) {
       const i = among ? among[c] : c;
-      const squared = (this.to.x[i] - wantedX) ** 2 + (this.to.y[i] - wantedY) ** 2;
-      if (squared <= least) [best, least] = [i, squared];
+      const [right, up] = [this.plane.x[i] * unitX - wantedX, this.plane.y[i] * unitY - wantedY];
+      const squared = right * right + up * up;
+      if (squared <= least && fits(right, up)) [best, least] = [i, squared];
     }
     return best;
   }
 
+  // The next point to the right, the left, above or below.
+  next(from, [right, up], among) {
+    const { x, y } = this.place(from);
+    const ahead = (a, b) => right * a + up * b > 0.5 && right * a + up * b >= Math.abs(right * b) + Math.abs(up * a);
+    const found = this.nearest(x, y, among, Infinity, ahead);
+    return found < 0 ? from : found;
+  }
+
+  // Which points lie within a polygon.
+  within(corners) {
+    const { unitX, unitY, left, bottom } = this.frameOfPicture();
+    const found = new Uint8Array(this.count);
+    for (let i = 0; i < found.length; i++) {
+      const x = (left + this.plane.x[i] * unitX) / this.ratio;
+      const y = (bottom - this.plane.y[i] * unitY) / this.ratio;
+      let inside = 0;
+      for (let c = 0, p = corners.length - 1; c < corners.length; p = c++) {
+        const [a, b] = [corners[c], corners[p]];
+        if (a.y > y !== b.y > y && x < ((b.x - a.x) * (y - a.y)) / (b.y - a.y) + a.x) inside ^= 1;
+      }
+      found[i] = inside;
+    }
+    return found;
+  }
+
   draw() {
-    if (!this.to || !this.paints || !this.image) return;
+    if (!this.plane || !this.paints || !this.image) return;
     const began = performance.now();
     const background = rgb(cssVariable("--card"));
     const word = (255 << 24) | (background[2] << 16) | (background[1] << 8) | background[0];
     new Uint32Array(this.image.data.buffer).fill(word);
-    const opacity = clamp(1.7 * this.size ** -0.11, 0.35, 0.9);
-    if (this.lit === null) this.stampAll(opacity, () => true);
+    const opacity = clamp(1.7 * this.count ** -0.11, 0.35, 0.9);
+    const { lit, chosen } = this;
+    const { places } = this.paints;
+    if (lit === null && chosen === null) this.stampAll(opacity, () => true);
     else {
-      this.stampAll(opacity * 0.15, (place) => place !== this.lit);
-      this.stampAll(Math.max(opacity, 0.75), (place) => place === this.lit);
+      const isLit = (i) => (lit === null || places[i] === lit) && (chosen === null || chosen[i] === 1);
+      this.stampAll(opacity * 0.15, (i) => !isLit(i));
+      this.stampAll(Math.max(opacity, 0.75), isLit);
     }
     this.context.putImageData(this.image, 0, 0);
     this.drawMarks();
+    this.drawLasso();
     this.milliseconds = performance.now() - began;
   }
 
   stampAll(opacity, isMeant) {
     const { width, height } = this.canvas;
-    const { unit, left, bottom } = this.frameOfPicture();
-    const ratio = width / this.canvas.clientWidth;
+    const { unitX, unitY, left, bottom } = this.frameOfPicture();
     const grown = Math.min(Math.max(this.view.zoom, 0.5) ** 0.35, 3);
-    const radius = clamp(12 / this.size ** 0.2, 1, 5) * ratio * grown;
+    const radius = clamp(12 / this.count ** 0.2, 1, 5) * this.ratio * grown * this.size;
+    const strength = Math.min(opacity * this.opacity, 1);
     const stamps = {};
-    for (const shape of SHAPES) stamps[shape] = stamp(shape, radius, width, opacity);
+    for (const shape of SHAPES) stamps[shape] = stamp(shape, radius, width, strength);
     const edge = Math.ceil(radius) + 1;
     const { colors, shapes, places } = this.paints;
-    const meant = colors.map((_, place) => isMeant(place));
-    const { from, to, eased } = this;
-    const n = this.size;
+    const { x: xs, y: ys } = this.plane;
+    const n = this.count;
     const stride = strideFor(n);
     const data = this.image.data;
     for (let c = 0, i = 0; c < n; c++, i = (i + stride) % n) {
-      const place = places[i];
-      if (!meant[place]) continue;
-      const x = Math.round(left + (from.x[i] + eased * (to.x[i] - from.x[i])) * unit);
-      const y = Math.round(bottom - (from.y[i] + eased * (to.y[i] - from.y[i])) * unit);
+      if (!isMeant(i)) continue;
+      const x = Math.round(left + xs[i] * unitX);
+      const y = Math.round(bottom - ys[i] * unitY);
       if (x < edge || y < edge || x >= width - edge || y >= height - edge) continue;
+      const place = places[i];
       press(data, 4 * (y * width + x), stamps[shapes[place]], colors[place]);
     }
   }
 
   drawMarks() {
     const context = this.context;
-    const ratio = this.canvas.width / this.canvas.clientWidth;
+    const { ratio } = this;
     const places = this.marks.map(({ point, letter }) => ({ ...this.place(point), letter }));
     const [ink, card] = [cssVariable("--ink"), cssVariable("--card")];
     context.save();
     context.scale(ratio, ratio);
-    if (places.length === 2) {
+    const pair = places.filter(({ letter }) => letter);
+    if (pair.length === 2) {
       context.setLineDash([5, 4]);
-      line(context, places, card, 4);
-      line(context, places, ink, 1.5);
+      line(context, pair, card, 4);
+      line(context, pair, ink, 1.5);
       context.setLineDash([]);
     }
     for (const { x, y, letter } of places) {
@@ -173,6 +193,21 @@ class Cloud {
       context.strokeText(letter, x + 11, y - 9);
       context.fillText(letter, x + 11, y - 9);
     }
+    context.restore();
+  }
+
+  drawLasso() {
+    const { context, lasso, ratio } = this;
+    if (lasso.length < 2) return;
+    context.save();
+    context.scale(ratio, ratio);
+    context.beginPath();
+    for (const { x, y } of lasso) context.lineTo(x, y);
+    context.closePath();
+    context.setLineDash([4, 3]);
+    context.strokeStyle = cssVariable("--ink");
+    context.lineWidth = 1.5;
+    context.stroke();
     context.restore();
   }
 }

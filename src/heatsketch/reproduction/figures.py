@@ -17,7 +17,7 @@ try:
     from matplotlib.figure import Figure
 except ImportError as error:  # pragma: no cover - the message is all there is
     raise ImportError(
-        'the figures need matplotlib; install it with: pip install "heatsketch[experiments]".'
+        'the figures need matplotlib; install it with: pip install "heatsketch[plot]".'
     ) from error
 
 __all__ = ["draw_curves", "draw_portrait", "save"]

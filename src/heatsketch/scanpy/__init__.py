@@ -10,8 +10,14 @@ tools follow the conventions of ``scanpy.tl``::
 
     sc.pp.neighbors(adata)
     hs.tl.heatsketch(adata)                     # adata.obsm["X_heatsketch"]
+    sc.pl.embedding(adata, "heatsketch_map")    # adata.obsm["X_heatsketch_map"]
     hs.tl.heat_pseudotime(adata, "cell 17")     # adata.obs["heat_pseudotime"], with its interval
+    hs.tl.heat_clusters(adata, 10)              # adata.obs["heat_clusters"]
     hs.tl.drift(adata, before)                  # adata.obs["drift"], which cells moved
+    hs.tl.compare(adata, "condition", units="donor")    # adata.obs["compare_flagged"], where
+    hs.pp.heat_smooth(adata)                    # adata.layers["heat_smooth"], with less noise
+    hs.tl.fate(adata, "terminal_state")         # adata.obsm["fate"], probabilities of fates
+    hs.tl.heat_labels(adata, "known_type")      # adata.obs["heat_labels"], from a few labels
 
 The random numbers of a cell depend on the seed and on its name in ``obs_names``. So two AnnData
 that name their cells alike can be compared, whatever cells came or went.
@@ -19,7 +25,27 @@ that name their cells alike can be compared, whatever cells came or went.
 (``anndata`` is imported when a tool is called, here and where files are read only.)
 """
 
-from heatsketch.scanpy import tl
-from heatsketch.scanpy.tl import drift, heat_pseudotime, heatsketch
+from heatsketch.scanpy import pp, tl
+from heatsketch.scanpy.pp import heat_smooth
+from heatsketch.scanpy.tl import (
+    compare,
+    drift,
+    fate,
+    heat_clusters,
+    heat_labels,
+    heat_pseudotime,
+    heatsketch,
+)
 
-__all__ = ["drift", "heat_pseudotime", "heatsketch", "tl"]
+__all__ = [
+    "compare",
+    "drift",
+    "fate",
+    "heat_clusters",
+    "heat_labels",
+    "heat_pseudotime",
+    "heat_smooth",
+    "heatsketch",
+    "pp",
+    "tl",
+]

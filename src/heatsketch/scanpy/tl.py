@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from heatsketch import __version__
-from heatsketch._core.row_names import row_numbers
 from heatsketch.diffusion._drift import drift as sketch_drift
-from heatsketch.estimators._validation import seed_of
+from heatsketch.estimators._plane import diffusion_plane
+from heatsketch.estimators.heat_clustering import HeatClustering
+from heatsketch.estimators.heat_labels import HeatLabels
 from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.exceptions import HeatSketchError
+from heatsketch.scanpy._cells import (
+    annotated,
+    categories,
+    column_of,
+    fitted,
+    graph_params,
+    params_of,
+    root_of,
+    seed_from,
+    source_of,
+    write_shares,
+)
 
-__all__ = ["drift", "heat_pseudotime", "heatsketch"]
+__all__ = [
+    "compare",
+    "drift",
+    "fate",
+    "heat_clusters",
+    "heat_labels",
+    "heat_pseudotime",
+    "heatsketch",
+]
 
-DEFAULT_SEED = 0
 # What two sketches must have in common, or their difference would be one of these, too.
 COMPARABLE = (
     "seed",
@@ -75,6 +93,10 @@ def heatsketch(
 
         ``obsm["X_heatsketch"]`` or ``obsm[key_added]``
             The embedding, of shape (n_obs, n_comps).
+        ``obsm["X_heatsketch_map"]`` or ``obsm[key_added + "_map"]``
+            The diffusion map in two dimensions, from Ritz vectors of the sketch. Draw it with
+            ``scanpy.pl.embedding(adata, "heatsketch_map")``; two components of the embedding
+            would show a random projection.
         ``uns["heatsketch"]["params"]`` or ``uns[key_added]["params"]``
             How it was made: the power, the seed, the version and so on, as plain values.
 
@@ -85,17 +107,18 @@ def heatsketch(
     >>> from sklearn.datasets import load_digits
     >>> adata = AnnData(load_digits().data)
     >>> hs.tl.heatsketch(adata, 32, use_rep="X")
-    >>> adata.obsm["X_heatsketch"].shape
-    (1797, 32)
+    >>> adata.obsm["X_heatsketch"].shape, adata.obsm["X_heatsketch_map"].shape
+    ((1797, 32), (1797, 2))
     """
-    adata = _annotated(adata, "adata", copy=copy)
-    source = _source(adata, neighbors_key, use_rep)
-    model = _fitted(
-        adata, source, HeatSketch(n_comps, power=power, random_state=_seed(rng, random_state))
+    adata = annotated(adata, "adata", copy=copy)
+    source = source_of(adata, neighbors_key, use_rep)
+    model = fitted(
+        adata, source, HeatSketch(n_comps, power=power, random_state=seed_from(rng, random_state))
     )
     key, uns_key = _places(key_added)
     adata.obsm[key] = model.embedding_
-    adata.uns[uns_key] = {"params": _params(model, source)}
+    adata.obsm[f"{key}_map"] = diffusion_plane(model).points
+    adata.uns[uns_key] = {"params": params_of(model, source)}
     return adata if copy else None
 
 
@@ -160,21 +183,203 @@ def heat_pseudotime(
     >>> int(np.argmax(adata.obs["heat_pseudotime"]))
     99
     """
-    adata = _annotated(adata, "adata", copy=copy)
-    start = _root(adata, root)
-    source = _source(adata, neighbors_key, use_rep)
+    adata = annotated(adata, "adata", copy=copy)
+    start = root_of(adata, root)
+    source = source_of(adata, neighbors_key, use_rep)
     # The weighting is that of diffusion pseudotime; without it, cells where many are would seem
     # late.
-    seeded = {"weighting": "random_walk", "random_state": _seed(rng, random_state)}
-    model = _fitted(adata, source, HeatSketch(n_comps, **seeded))
+    seeded = {"weighting": "random_walk", "random_state": seed_from(rng, random_state)}
+    model = fitted(adata, source, HeatSketch(n_comps, **seeded))
     found = model.pseudotime(start, confidence=confidence)
     unit = found.distance.max() or 1.0  # of cells that are all equal, none is late
     for ending, values in zip(("", "_low", "_high"), found, strict=True):
         adata.obs[key_added + ending] = values / unit
     adata.uns[key_added] = {
-        "params": _params(model, source)
+        "params": params_of(model, source)
         | {"root": str(adata.obs_names[start]), "confidence": float(confidence)}
     }
+    return adata if copy else None
+
+
+def heat_clusters(
+    adata: Any,
+    n_clusters: int,
+    *,
+    neighbors_key: str | None = None,
+    use_rep: str | None = None,
+    key_added: str = "heat_clusters",
+    rng: Any = None,
+    random_state: Any = None,
+    copy: bool = False,
+) -> Any:
+    """Find a given number of clusters of cells; see :class:`HeatClustering`.
+
+    Parameters
+    ----------
+    adata : AnnData
+    n_clusters : int
+    neighbors_key, use_rep, copy :
+        As for :func:`heatsketch`.
+    key_added : str, default="heat_clusters"
+        Name of the results in ``obs`` and in ``uns``.
+    rng, random_state :
+        As for :func:`heatsketch`; the seed of k-means.
+
+    Returns
+    -------
+    AnnData or None
+        With these fields set:
+
+        ``obs["heat_clusters"]``
+            Clusters, as categories "0", "1" and so on.
+        ``uns["heat_clusters"]["params"]``
+            How they were found.
+
+    Examples
+    --------
+    >>> import heatsketch.scanpy as hs
+    >>> from anndata import AnnData
+    >>> from sklearn.datasets import load_digits
+    >>> adata = AnnData(load_digits().data)
+    >>> hs.tl.heat_clusters(adata, 10, use_rep="X")
+    >>> adata.obs["heat_clusters"].nunique()
+    10
+    """
+    from pandas import Categorical
+
+    adata = annotated(adata, "adata", copy=copy)
+    source, seed = source_of(adata, neighbors_key, use_rep), seed_from(rng, random_state)
+    model = fitted(adata, source, HeatSketch(random_state=seed))
+    found = HeatClustering(n_clusters, model, random_state=seed).fit(None)
+    categories = [str(cluster) for cluster in range(found.n_clusters)]
+    adata.obs[key_added] = Categorical.from_codes(found.labels_, categories=categories)
+    adata.uns[key_added] = {"params": params_of(model, source) | {"n_clusters": int(n_clusters)}}
+    return adata if copy else None
+
+
+def fate(
+    adata: Any,
+    terminal: Any,
+    *,
+    neighbors_key: str | None = None,
+    use_rep: str | None = None,
+    key_added: str = "fate",
+    tolerance: float = 1e-6,
+    copy: bool = False,
+) -> Any:
+    r"""Probabilities of fates: which terminal state a random walk from a cell reaches first.
+
+    .. math:: h_i = \sum_j P_{ij} h_j, \qquad h = e_s \text{ in cells of the terminal state } s
+
+    The walk goes along the graph of neighbours, as often forth as back: it has no direction of
+    time. Give the states that are terminal; cells of all states that a walk must not leave, such
+    as the root, are fates, too, if you name them.
+
+    Parameters
+    ----------
+    adata : AnnData
+    terminal : str or mapping of str to cells
+        A column of ``obs`` with the terminal state of some cells, missing in all others. Or the
+        names or positions of the cells of each state: ``{"Mono": ["cell 7", "cell 9"]}``.
+    neighbors_key, use_rep, copy :
+        As for :func:`heatsketch`.
+    key_added : str, default="fate"
+        Name of the results in ``obs``, ``obsm`` and ``uns``.
+    tolerance : float, default=1e-6
+        Bound of the error of a probability.
+
+    Returns
+    -------
+    AnnData or None
+        With these fields set:
+
+        ``obsm["fate"]``
+            A column for each terminal state. Rows sum to one, and are NaN in connected components
+            without a terminal cell.
+        ``obs["fate"]``
+            The most probable fate.
+        ``uns["fate"]``
+            The ``names`` of the columns, and ``params``: how it was made.
+
+    Examples
+    --------
+    Cells on a line between two terminal states:
+
+    >>> import heatsketch.scanpy as hs
+    >>> import numpy as np
+    >>> from anndata import AnnData
+    >>> adata = AnnData(np.linspace(0, 9, 101)[:, np.newaxis])
+    >>> hs.tl.fate(adata, {"left": [0], "right": [100]}, use_rep="X")
+    >>> adata.obsm["fate"][[0, 25, 50]].round(1).tolist()
+    [[1.0, 0.0], [0.8, 0.2], [0.5, 0.5]]
+    """
+    adata = annotated(adata, "adata", copy=copy)
+    codes, names = categories(adata, "terminal", terminal)
+    source = source_of(adata, neighbors_key, use_rep)
+    model = fitted(adata, source, HeatSketch(1, power=1))
+    rows = np.flatnonzero(codes >= 0)
+    found = model.harmonic(np.eye(len(names))[codes[rows]], rows, tolerance=tolerance)
+    params = graph_params(model, source, tolerance=float(tolerance))
+    write_shares(adata, key_added, found, names, params)
+    return adata if copy else None
+
+
+def heat_labels(
+    adata: Any,
+    labels: str,
+    *,
+    unknown: Any = None,
+    neighbors_key: str | None = None,
+    use_rep: str | None = None,
+    key_added: str = "heat_labels",
+    copy: bool = False,
+) -> Any:
+    """Label all cells from labels of a few, with :class:`heatsketch.HeatLabels`.
+
+    Parameters
+    ----------
+    adata : AnnData
+    labels : str
+        A column of ``obs`` with labels, missing or ``unknown`` in other cells.
+    unknown : str or None, default=None
+        A label that stands for none.
+    neighbors_key, use_rep, copy :
+        As for :func:`heatsketch`.
+    key_added : str, default="heat_labels"
+        Name of the results in ``obs``, ``obsm`` and ``uns``.
+
+    Returns
+    -------
+    AnnData or None
+        With these fields set:
+
+        ``obs["heat_labels"]``
+            A label for every cell.
+        ``obsm["heat_labels"]``
+            A column with the probabilities of each label. They are not calibrated.
+        ``uns["heat_labels"]``
+            The ``names`` of the columns, and ``params``: how it was made.
+
+    Examples
+    --------
+    >>> import heatsketch.scanpy as hs
+    >>> import numpy as np
+    >>> from anndata import AnnData
+    >>> from sklearn.datasets import load_digits
+    >>> X, digits = load_digits(return_X_y=True)
+    >>> adata = AnnData(X)
+    >>> adata.obs["known"] = [str(digit) if row < 10 else None for row, digit in enumerate(digits)]
+    >>> hs.tl.heat_labels(adata, "known", use_rep="X")
+    >>> round(float(np.mean(adata.obs["heat_labels"].astype(int) == digits)), 2)
+    0.9
+    """
+    adata = annotated(adata, "adata", copy=copy)
+    codes, names = categories(adata, "labels", labels, unknown)
+    source = source_of(adata, neighbors_key, use_rep)
+    model = fitted(adata, source, HeatSketch(1, power=1))
+    found = HeatLabels(model).fit(None, codes)
+    params = graph_params(model, source, labels=labels)
+    write_shares(adata, key_added, found.label_distributions_, names, params)
     return adata if copy else None
 
 
@@ -235,7 +440,7 @@ def drift(
     >>> after.obs["drift"].idxmax(), len(after.uns["drift"]["went"])
     ('107', 100)
     """
-    adata, before = _annotated(adata, "adata", copy=copy), _annotated(before, "before", copy=False)
+    adata, before = annotated(adata, "adata", copy=copy), annotated(before, "before", copy=False)
     obsm_key, uns_key = _places(key)
     made = [_made(data, name, key) for data, name in ((before, "before"), (adata, "adata"))]
     _check_comparable(*made)
@@ -260,117 +465,96 @@ def drift(
     return adata if copy else None
 
 
+def compare(
+    adata: Any,
+    groupby: str,
+    *,
+    units: str | None = None,
+    neighbors_key: str | None = None,
+    use_rep: str | None = None,
+    n_permutations: int = 199,
+    level: float = 0.05,
+    key_added: str = "compare",
+    rng: Any = None,
+    random_state: Any = None,
+    copy: bool = False,
+) -> Any:
+    r"""Whether groups of cells differ, for instance case and control, and around which cells.
+
+    .. math:: y_{ia} = \sum_j (A^p)_{ij} \, (1[g_j = a] - \pi_a)
+
+    is how much more of group ``a`` is around cell ``i`` than in permutations of the groups; see
+    :func:`heatsketch.diffusion.compare_groups`. Cells of one donor resemble each other, so groups
+    of donors need ``units``: without it nearly every comparison of two donors finds differences.
+
+    Parameters
+    ----------
+    adata : AnnData
+    groupby : str
+        Column of ``obs`` with the groups, two or more.
+    units : str, optional
+        Column of ``obs`` with what was sampled, for instance the donor. All cells of a donor are
+        permuted together. If left out, cells are permuted one by one.
+    neighbors_key, use_rep, rng, random_state, copy :
+        As for :func:`heatsketch`.
+    n_permutations : int, default=199
+    level : float, default=0.05
+        Family-wise error of the cells that are flagged.
+    key_added : str, default="compare"
+        Name of the results in ``obs`` and in ``uns``.
+
+    Returns
+    -------
+    AnnData or None
+        With these fields set:
+
+        ``obs["compare_effect"]``
+            Share of a group around the cell, less its mean over permutations.
+        ``obs["compare_z"]``, ``obs["compare_p_value"]``
+            The same in standard deviations, and its p-value, adjusted for all cells.
+        ``obs["compare_flagged"]``
+            Whether groups differ around the cell.
+        ``obs["compare_group"]``
+            The group that the effect is about; always the second of two.
+        ``uns["compare"]``
+            ``p_value`` of the whole, ``groups``, and ``params``.
+
+    Examples
+    --------
+    Digits as cells; those of the second sample have a class that the first lacks:
+
+    >>> import heatsketch.scanpy as hs
+    >>> import numpy as np
+    >>> from anndata import AnnData
+    >>> from sklearn.datasets import load_digits
+    >>> X, digit = load_digits(return_X_y=True)
+    >>> sample = np.random.default_rng(0).choice(["control", "treated"], len(X))
+    >>> kept = (digit != 6) | (sample == "treated")
+    >>> adata = AnnData(X[kept], {"sample": sample[kept]})
+    >>> hs.tl.compare(adata, "sample", use_rep="X")
+    >>> adata.uns["compare"]["p_value"]
+    0.005
+    """
+    adata = annotated(adata, "adata", copy=copy)
+    columns = {"groupby": groupby} | ({} if units is None else {"units": units})
+    labels = {name: column_of(adata, name, column) for name, column in columns.items()}
+    source = source_of(adata, neighbors_key, use_rep)
+    # One step of two components: only the graph is of use here.
+    model = fitted(adata, source, HeatSketch(2, power=1, random_state=seed_from(rng, random_state)))
+    options: dict[str, Any] = {"n_permutations": n_permutations, "level": level}
+    found = model.compare(labels["groupby"], units=labels.get("units"), **options)
+    for name in ("effect", "z", "p_value", "flagged"):
+        adata.obs[f"{key_added}_{name}"] = getattr(found, "p_values" if name == "p_value" else name)
+    adata.obs[f"{key_added}_group"] = found.group.astype(str)
+    adata.uns[key_added] = {
+        "p_value": found.p_value,
+        "groups": found.groups.astype(str).astype(object),
+        "params": source | columns | options | {"seed": model.seed_, "version": __version__},
+    }
+    return adata if copy else None
+
+
 # --- what comes in -------------------------------------------------------------------------
-
-
-def _annotated(adata: Any, name: str, *, copy: bool) -> Any:
-    """Return the AnnData to write to."""
-    try:
-        from anndata import AnnData
-    except ImportError as error:
-        raise ImportError(
-            'heatsketch.scanpy needs anndata; install it with: pip install "heatsketch[scanpy]".'
-        ) from error
-    if not isinstance(adata, AnnData):
-        raise HeatSketchError(
-            f"{name} is of type {type(adata).__name__}, not AnnData; use AnnData({name}), or "
-            "heatsketch.HeatSketch, which takes arrays."
-        )
-    if not adata.obs_names.is_unique:
-        twin = adata.obs_names[adata.obs_names.duplicated()][0]
-        raise HeatSketchError(
-            f"{name}.obs_names has {twin!r} more than once, and the random numbers of a cell "
-            f"depend on its name; call {name}.obs_names_make_unique() first."
-        )
-    if not copy:
-        return adata
-    return adata.to_memory() if adata.isbacked else adata.copy()
-
-
-def _source(adata: Any, neighbors_key: str | None, use_rep: str | None) -> dict[str, str]:
-    """Return where the cells' neighbours come from, after a look whether it is there."""
-    if use_rep is None:
-        return {"neighbors_key": _checked_graph(adata, neighbors_key or "neighbors")}
-    if neighbors_key is not None:
-        raise HeatSketchError(
-            f"neighbors_key={neighbors_key!r} and use_rep={use_rep!r} are two sources of "
-            "neighbours; give one of them."
-        )
-    if use_rep != "X" and use_rep not in adata.obsm:
-        raise HeatSketchError(
-            f"use_rep={use_rep!r} is not in adata.obsm; use one of {['X', *adata.obsm]}."
-        )
-    return {"use_rep": use_rep}
-
-
-def _checked_graph(adata: Any, neighbors_key: str) -> str:
-    if neighbors_key not in adata.uns:
-        raise HeatSketchError(
-            f"neighbors_key={neighbors_key!r} is not in adata.uns; run scanpy.pp.neighbors(adata) "
-            'first, or give use_rep, for instance "X_pca" or "X".'
-        )
-    distances_key = _distances_key(adata, neighbors_key)
-    if distances_key not in adata.obsp:
-        raise HeatSketchError(
-            f"neighbors_key={neighbors_key!r} has its distances in adata.obsp[{distances_key!r}], "
-            "which is not there; run scanpy.pp.neighbors(adata) again."
-        )
-    return neighbors_key
-
-
-def _distances_key(adata: Any, neighbors_key: str) -> str:
-    # Files from before scanpy 1.5 do not tell, and hold the one name that there was.
-    return str(adata.uns[neighbors_key].get("distances_key", "distances"))
-
-
-def _fitted(adata: Any, source: dict[str, str], model: HeatSketch) -> HeatSketch:
-    if "neighbors_key" in source:
-        model.set_params(metric="precomputed")
-        X = adata.obsp[_distances_key(adata, source["neighbors_key"])]
-    elif source["use_rep"] == "X":
-        X = adata.X[:]  # which reads a file, if that is where it is
-    else:
-        X = adata.obsm[source["use_rep"]]
-    # Cells, not their columns, have names here: a data frame's must not ask for the same again.
-    X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
-    return model.fit(X, row_ids=row_numbers(adata.obs_names.to_numpy(str)))
-
-
-def _root(adata: Any, root: Any) -> int:
-    """Return the position of the root."""
-    if root is None:
-        if "iroot" not in adata.uns:
-            raise HeatSketchError(
-                "root=None, and adata.uns['iroot'] is not there; give the name of a cell as root."
-            )
-        root = int(adata.uns["iroot"])
-    if isinstance(root, Integral) and 0 <= int(root) < adata.n_obs:
-        return int(root)
-    if isinstance(root, str) and root in adata.obs_names:
-        return int(adata.obs_names.get_loc(root))
-    raise HeatSketchError(
-        f"root={root!r} is neither the name of a cell nor a position from 0 to {adata.n_obs - 1}; "
-        f"names are like {adata.obs_names[0]!r}."
-    )
-
-
-def _seed(rng: Any, random_state: Any) -> int:
-    if rng is not None and random_state is not None:
-        raise HeatSketchError(
-            f"rng={rng!r} and random_state={random_state!r} are two seeds; give one of them."
-        )
-    name, given, kind = "rng", rng, "numpy.random.Generator"
-    if random_state is not None:
-        name, given, kind = "random_state", random_state, "numpy.random.RandomState"
-    if given is None:
-        return DEFAULT_SEED
-    if isinstance(given, Integral):
-        return int(given)
-    if name == "rng" and isinstance(given, np.random.Generator):
-        return int(given.integers(2**31))
-    if name == "random_state" and isinstance(given, np.random.RandomState):
-        return seed_of(given)
-    raise HeatSketchError(f"{name}={given!r} is no seed; give an integer, a {kind}, or None for 0.")
 
 
 # --- what goes out -------------------------------------------------------------------------
@@ -379,23 +563,6 @@ def _seed(rng: Any, random_state: Any) -> int:
 def _places(key: str | None) -> tuple[str, str]:
     """Return the names in obsm and in uns, which are alike if they were chosen."""
     return ("X_heatsketch", "heatsketch") if key is None else (key, key)
-
-
-def _params(model: HeatSketch, source: dict[str, str]) -> dict[str, Any]:
-    """Return how a model was made, in values that a file can hold."""
-    return source | {
-        "n_comps": int(model.n_components),
-        "power": model.power,
-        "first_power": model.power_,
-        "epsilon": str(model.epsilon),
-        "normalization": model._normalization,
-        "weighting": model.weighting,
-        "stationary": model.stationary,
-        "random_matrix": model.random_matrix,
-        "seed": model.seed_,
-        "n_connected_components": int(model.n_connected_components_),
-        "version": __version__,
-    }
 
 
 def _made(adata: Any, name: str, key: str | None) -> Any:

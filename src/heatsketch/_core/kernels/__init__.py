@@ -27,6 +27,7 @@ __all__ = [
     "distinct_rows",
     "extreme_powers",
     "fill_union",
+    "gaussian_affinities",
     "gaussian_entries",
     "heat_step",
     "label_components",
@@ -71,6 +72,7 @@ add_pulls = _loops.add_pulls
 all_squares = _loops.all_squares
 distinct_rows = _loops.distinct_rows
 extreme_powers = _loops.extreme_powers
+gaussian_affinities = _loops.gaussian_affinities
 gaussian_entries = _loops.gaussian_entries
 heat_step = _loops.heat_step
 nearest = _loops.nearest

@@ -5,7 +5,7 @@
 // 2011, as in numpy.random.Philox) at counter (tile, row, address) gives 4 words: 8 Gaussians or
 // 256 signs. Computed in float64, then rounded to the type of `out`. Logarithm, sine and cosine are
 // polynomials, because the last digits of mathematics libraries differ between machines.
-#include "lanes.hpp"
+#include "elementary.hpp"
 
 namespace {
 
@@ -46,22 +46,6 @@ constexpr double SIN[] = {1 / 355687428096000., -1 / 1307674368000., 1 / 6227020
 constexpr double COS[] = {1 / 20922789888000., -1 / 87178291200., 1 / 479001600., -1 / 3628800.,
                           1 / 40320., -1 / 720., 1 / 24., -1 / 2., 1.};
 
-template <int N> ALWAYS_INLINE double horner(const double (&coefficients)[N], double z) {
-    double value = coefficients[0];
-    UNROLL for (int i = 1; i < N; ++i) value = value * z + coefficients[i];
-    return value;
-}
-
-ALWAYS_INLINE double as_double(uint64_t bits) {
-    double value;
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
-}
-ALWAYS_INLINE uint64_t as_bits(double value) {
-    uint64_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
 // An integer below 2^51 in size, exactly: instruction sets before AVX-512 convert no vectors of them.
 ALWAYS_INLINE double exact(uint64_t integer) {
     return as_double(integer + 0x4338000000000000) - 6755399441055744.0;  // 2^52 + 2^51

@@ -1,0 +1,418 @@
+"""Few labels, wrong labels and fates, against the tools that people use for them.
+
+::
+
+    python benchmarks/labels.py                       # accuracy with 1 and 5 labels of each class
+    python benchmarks/labels.py --coverage            # of the sets of predict_set
+    python benchmarks/labels.py --suspects            # precision of finding wrong labels
+    python benchmarks/labels.py --scale [--points N]  # 697,526 points of 15 features by default
+    python benchmarks/labels.py --fates [--points N]  # against a direct solver, and one million
+    python benchmarks/labels.py --page                # write the tables of docs/how_to
+    python benchmarks/labels.py --fresh ...           # measure again what the file has
+
+Results are added to docs/benchmarks/labels.json one by one, and what is there is not measured
+again. Accuracy is that of rows without a label, over 20 samples of labels. GraphLearning and
+cleanlab are compared with if they are installed; nothing of theirs is used otherwise.
+LabelSpreading of scikit-learn has a graph of 10 neighbours and three values of ``alpha``. cleanlab
+gets the class shares of the 10 nearest other points, or of cross-validated 10-NN, for two scores.
+"""
+
+import argparse
+import warnings
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from time import perf_counter
+
+import numpy as np
+from data import digits, fashion, manifold
+from scipy import sparse
+from scipy.sparse.linalg import splu
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import cross_val_predict
+from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors, kneighbors_graph
+from sklearn.semi_supervised import LabelSpreading
+from timing import RESULTS, forget_peak, memory, read, write
+from usefulness import commit
+from usefulness_data import debian_text, mnist
+
+from heatsketch import HeatLabels, HeatSketch
+
+SEEDS, RATES, ALPHAS = range(20), (1, 5), (0.2, 0.8, 0.99)
+N_OTHERS = 10  # neighbours of the other methods
+COVERAGE, N_LABELS = 0.9, 100
+WRONG, N_WRONG_SEEDS = 0.1, 5
+N_SCALE, N_CLASSES = 697_526, 10
+N_DIRECT, N_FATES = 20_000, 1_000_000
+PACKAGES = (
+    "heatsketch", "numpy", "scipy", "scikit-learn", "graphlearning", "cleanlab"
+)  # fmt: skip
+
+
+def texts():
+    found = debian_text()
+    return found["X"], found["labels"]
+
+
+def first(load, n_points):
+    return lambda: tuple(part[:n_points] for part in load())
+
+
+IMAGES = {"digits": digits, "MNIST, 5,000": mnist, "Fashion-MNIST, 10,000": first(fashion, 10_000)}
+LABELLED = {**IMAGES, "Debian descriptions, 6,000": first(texts, 6000)}
+
+
+@cache
+def data(name):
+    X, labels = LABELLED[name]()
+    return np.asarray(X, np.float32), np.unique(labels, return_inverse=True)[1]
+
+
+def metric_of(name):
+    return "cosine" if "Debian" in name else "euclidean"
+
+
+@cache
+def graph_of(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about several connected components
+        return HeatSketch(1, power=1, metric=metric_of(name)).fit(data(name)[0])
+
+
+def some_of_each(labels, rate, seed):
+    """Return labels of ``rate`` rows of each class, -1 elsewhere."""
+    rng, y = np.random.default_rng(seed), np.full(len(labels), -1)
+    for label in np.unique(labels):
+        rows = rng.permutation(np.flatnonzero(labels == label))[:rate]
+        y[rows] = label
+    return y
+
+
+# --- accuracy -----------------------------------------------------------------------------------
+
+
+def by_heat(name):
+    model = graph_of(name)
+    return lambda y: HeatLabels(model).fit(None, y).transduction_
+
+
+@cache
+def plain_graph(name):
+    return kneighbors_graph(data(name)[0], N_OTHERS, metric=metric_of(name))
+
+
+def by_spreading(alpha):
+    def method(name):
+        model = LabelSpreading(lambda X, Y=None: plain_graph(name), alpha=alpha, max_iter=1000)
+        return lambda y: model.fit(np.zeros((len(y), 1)), y).transduction_
+
+    return method
+
+
+def by_graph_learning(name):
+    import graphlearning
+
+    X, _ = data(name)
+    search = NearestNeighbors(n_neighbors=N_OTHERS + 1).fit(X)  # exact, with the point itself
+    W = graphlearning.weightmatrix.knn(X, N_OTHERS, knn_data=search.kneighbors(X)[::-1])
+
+    def poisson(y):
+        known = np.flatnonzero(y >= 0)
+        return graphlearning.ssl.poisson(W).fit_predict(known, y[known])
+
+    return poisson
+
+
+METHODS = {
+    "HeatLabels": by_heat,
+    "GraphLearning, Poisson": by_graph_learning,
+    **{f"LabelSpreading, alpha {alpha}": by_spreading(alpha) for alpha in ALPHAS},
+}
+
+
+def accuracies(name, method, rate):
+    truth, found = data(name)[1], []
+    for seed in SEEDS:
+        y = some_of_each(truth, rate, seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of spreading that has not converged
+            predicted = method(y)
+        found.append(float(np.mean(predicted[y < 0] == truth[y < 0])))
+    return {**summary("accuracy", found), "seeds": len(SEEDS)}
+
+
+def summary(name, values):
+    error = np.std(values, ddof=1) / np.sqrt(len(values))
+    return {name: round(float(np.mean(values)), 4), "standard error": round(float(error), 4)}
+
+
+def accuracy(keep, is_there, options):
+    for name in IMAGES:
+        for title, method in METHODS.items():
+            if "GraphLearning" in title and find_spec("graphlearning") is None:
+                continue
+            for rate in RATES:
+                key = f"{name}, {rate} a class"
+                if not is_there("accuracy", key, title):
+                    keep("accuracy", key, title, accuracies(name, method(name), rate))
+
+
+# --- coverage -----------------------------------------------------------------------------------
+
+
+def coverage(keep, is_there, options):
+    """Rows with a label are a random sample here, as the guarantee needs."""
+    for name in IMAGES:
+        if is_there("coverage", name):
+            continue
+        model, truth, shares, sizes = graph_of(name), data(name)[1], [], []
+        for seed in SEEDS:
+            known = np.random.default_rng(seed).permutation(len(truth))[:N_LABELS]
+            y = np.full(len(truth), -1)
+            y[known] = truth[known]
+            labels = HeatLabels(model, random_state=seed).fit(None, y)
+            sets = np.zeros((np.sum(y < 0), truth.max() + 1), bool)  # some class may have no label
+            sets[:, labels.classes_] = labels.predict_set(data(name)[0][y < 0], coverage=COVERAGE)
+            shares.append(sets[np.arange(len(sets)), truth[y < 0]].mean())
+            sizes.append(sets.sum(axis=1).mean())
+        found = {**summary("share that holds the truth", shares), "labels": N_LABELS}
+        keep("coverage", name, None, {**found, "classes in a set": round(np.mean(sizes), 2)})
+
+
+# --- wrong labels -------------------------------------------------------------------------------
+
+
+def with_errors(truth, type_of_error, seed):
+    rng, n_classes = np.random.default_rng(seed), truth.max() + 1
+    is_wrong = rng.random(len(truth)) < WRONG
+    step = rng.integers(1, n_classes, len(truth)) if type_of_error == "random" else 1
+    return np.where(is_wrong, (truth + step) % n_classes, truth)
+
+
+def by_margin(name, y):
+    found = HeatLabels(graph_of(name)).fit(None, y).suspects()
+    scores = np.empty(len(y))
+    scores[found.rows] = found.margin
+    return {"HeatLabels.suspects": scores}
+
+
+@cache
+def other_neighbors(name):
+    X, _ = data(name)
+    search = NearestNeighbors(n_neighbors=N_OTHERS + 1, metric=metric_of(name)).fit(X)
+    return search.kneighbors(X, return_distance=False)[:, 1:]
+
+
+def by_cleanlab(name, y):
+    if find_spec("cleanlab") is None:
+        return {}
+    from cleanlab.rank import get_label_quality_scores
+
+    classifier = KNeighborsClassifier(N_OTHERS, metric=metric_of(name))
+    folds = cross_val_predict(classifier, data(name)[0], y, method="predict_proba", cv=5)
+    others = np.eye(y.max() + 1)[y[other_neighbors(name)]].mean(axis=1)
+    return {
+        f"cleanlab, {title}, {method}": get_label_quality_scores(y, shares, method=method)
+        for title, shares in (("cross-validated 10-NN", folds), ("10 others", others))
+        for method in ("self_confidence", "normalized_margin")
+    }
+
+
+def suspects(keep, is_there, options):
+    for name in LABELLED:
+        for type_of_error in ("random", "next class"):
+            key = f"{name}, {type_of_error}"
+            if is_there("suspects", key):
+                continue
+            found = {}
+            for seed in range(N_WRONG_SEEDS):
+                truth = data(name)[1]
+                y = with_errors(truth, type_of_error, seed)
+                for title, scores in (by_margin(name, y) | by_cleanlab(name, y)).items():
+                    precision = average_precision_score(y != truth, -scores)
+                    found.setdefault(title, []).append(precision)
+            for title, values in found.items():
+                keep("suspects", key, title, summary("average precision", values))
+
+
+# --- scale --------------------------------------------------------------------------------------
+
+
+def scale(keep, is_there, options):
+    """All in one process: the graph of the points and the labels; memory is that of the process."""
+    n_points = options.points or N_SCALE
+    if is_there("scale", str(n_points)):
+        return
+    X, rng = manifold(n_points, 15), np.random.default_rng(0)
+    angles = X[:, 0] + 2 * X[:, 1]  # something that labels may depend on
+    truth = np.searchsorted(np.quantile(angles, np.linspace(0, 1, N_CLASSES + 1)[1:-1]), angles)
+    y = np.where(rng.random(n_points) < 1000 / n_points, truth, -1)
+    forget_peak()
+    start = perf_counter()
+    labels = HeatLabels().fit(X, y)
+    found = {"fit, s": round(perf_counter() - start, 1)}
+    found["peak of the process, GiB"] = round(memory("VmHWM") / 2**30, 2)
+    start = perf_counter()
+    labels.predict(X[:10_000])
+    found["predict 10,000, s"] = round(perf_counter() - start, 1)
+    found |= {"products": labels.n_products_, "labels": int(np.sum(y >= 0)), "classes": N_CLASSES}
+    keep("scale", str(n_points), None, found)
+
+
+# --- fates --------------------------------------------------------------------------------------
+
+
+def branches(n_points, seed=0):
+    """Return points of three arms that meet in a plane of 10 features, and where the ends are."""
+    rng = np.random.default_rng(seed)
+    arm, along = rng.integers(0, 3, n_points), rng.uniform(0, 1, n_points)
+    angle = 2 * np.pi * arm / 3
+    X = 0.02 * rng.standard_normal((n_points, 10))
+    X[:, :2] += along[:, np.newaxis] * np.column_stack([np.cos(angle), np.sin(angle)])
+    return X.astype(np.float32), arm, along > 0.99
+
+
+def direct_solution(A, values, rows):
+    """Solve for the probabilities of all fates by a sparse factorisation."""
+    v = A.stationary.astype(np.float64)
+    W = sparse.diags_array(v) @ A.matrix.astype(np.float64) @ sparse.diags_array(v)
+    L = sparse.csc_array(sparse.diags_array(W.sum(axis=1)) - W)
+    inner = np.setdiff1d(np.arange(len(v)), rows)
+    found = np.zeros((len(v), values.shape[1]))
+    found[rows] = values
+    found[inner] = splu(L[inner][:, inner]).solve(-(L[inner][:, rows] @ values))
+    return found
+
+
+def fates(keep, is_there, options):
+    for n_points in [options.points] if options.points else [N_DIRECT, N_FATES]:
+        if is_there("fates", str(n_points)):
+            continue
+        X, arm, is_end = branches(n_points)
+        start = perf_counter()
+        model = HeatSketch(1, power=1).fit(X)
+        found = {"graph, s": round(perf_counter() - start, 1)}
+        rows = np.flatnonzero(is_end)
+        values = np.eye(3)[arm[rows]]
+        forget_peak()
+        start = perf_counter()
+        shares = model.harmonic(values, rows)
+        found["fates, s"] = round(perf_counter() - start, 1)
+        found["peak of the process, GiB"] = round(memory("VmHWM") / 2**30, 2)
+        found["terminal rows"] = len(rows)
+        found["largest error of a row's sum"] = float(f"{np.abs(shares.sum(axis=1) - 1).max():.1e}")
+        if n_points <= N_DIRECT:
+            found |= against_direct(model, values, rows, shares)
+        keep("fates", str(n_points), None, found)
+
+
+def against_direct(model, values, rows, shares):
+    places = np.argsort(model.order_)
+    start = perf_counter()
+    exact = direct_solution(model.heat_operator_, values, places[rows])[places]
+    seconds = round(perf_counter() - start, 1)
+    difference = float(f"{np.abs(shares - exact).max():.1e}")
+    return {"direct solver, s": seconds, "largest difference": difference}
+
+
+# --- the file -----------------------------------------------------------------------------------
+
+
+def results_so_far():
+    return read("labels") if (RESULTS / "labels.json").exists() else {}
+
+
+def keep(section, key, title, found):
+    results = results_so_far()
+    found = {**found, "commit": commit()}
+    if title is None:
+        results.setdefault(section, {})[key] = found
+    else:
+        results.setdefault(section, {}).setdefault(key, {})[title] = found
+    print(section, "|", key, "|", title, "|", found, flush=True)
+    write("labels", {**results, "versions": versions()}, quiet=True)
+
+
+def versions():
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+# --- the pages ----------------------------------------------------------------------------------
+
+INTRODUCTIONS = {
+    "accuracy": "Accuracy of rows without a label, mean over 20 samples of labels, with its "
+    "standard error. LabelSpreading has the best of three values of `alpha`.",
+    "coverage": "Share of sets that hold the true class, for `coverage=0.9` and 100 random labels, "
+    "mean over 20 samples.",
+    "suspects": "Average precision of finding labels when 10 % are wrong (by chance: 0.1), mean "
+    "over 5 samples. cleanlab has the best of four scores.",
+    "fates": "Three branches in 10 features. The direct solver is a sparse factorisation.",
+}
+PAGES = {"labels": ("accuracy", "coverage", "suspects"), "fates": ("fates",)}
+
+
+def table(section, results):
+    """Return a Markdown table; of several settings of one tool, the best one."""
+    rows = []
+    for key, found in results[section].items():
+        if section in ("coverage", "fates"):
+            rows.append({"": key, **{name: v for name, v in found.items() if name != "commit"}})
+            continue
+        best = {}
+        for title, result in found.items():
+            value, error = list(result.values())[:2]
+            tool = title.split(",")[0]
+            best[tool] = max(best.get(tool, (0, 0)), (value, error))
+        rows.append({"": key, **{tool: f"{v:.3f} ± {e:.3f}" for tool, (v, e) in best.items()}})
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    lines = [names, ["---"] * len(names), *([row.get(name, "-") for name in names] for row in rows)]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def write_pages():
+    results = results_so_far()
+    for page, sections in PAGES.items():
+        path = RESULTS.parent / "how_to" / f"{page}.md"
+        text = path.read_text()
+        for section in sections:
+            if section in results:
+                start, end = f"<!-- {section}, by benchmarks/labels.py -->\n", "<!-- until here -->"
+                before, _, after = text.partition(start)
+                content = f"{INTRODUCTIONS[section]}\n\n{table(section, results)}\n\n"
+                text = before + start + content + end + after.partition(end)[2]
+        path.write_text(text)
+
+
+SECTIONS = {f.__name__: f for f in (accuracy, coverage, suspects, scale, fates)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    for name in SECTIONS:
+        parser.add_argument(f"--{name}", action="store_true")
+    parser.add_argument("--points", type=int, help="instead of the size that scale and fates have")
+    parser.add_argument("--page", action="store_true", help="write the tables, measure nothing")
+    parser.add_argument("--fresh", action="store_true", help="measure again what the file has")
+    options = parser.parse_args()
+    if options.page:
+        write_pages()
+        return
+    known = {} if options.fresh else results_so_far()
+
+    def is_there(section, key, title=None):
+        found = known.get(section, {}).get(key, {})
+        return bool(found) if title is None else title in found
+
+    chosen = [name for name in SECTIONS if getattr(options, name)] or ["accuracy"]
+    for name in chosen:
+        SECTIONS[name](keep, is_there, options)
+
+
+if __name__ == "__main__":
+    main()

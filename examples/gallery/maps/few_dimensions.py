@@ -1,0 +1,37 @@
+"""
+Near isometry: few dimensions, and no pair spoiled
+==================================================
+
+A torus, 128 columns of a sketch, and the linear map to a few that distorts the worst pair least,
+against the two that do not ask about it. :doc:`/background/near_isometry` explains.
+"""
+
+import numpy as np
+
+from heatsketch import HeatSketch, NearIsometry, datasets, plot
+
+X = datasets.stretched_torus(400, seed=0)
+wide = HeatSketch(128, power=32, epsilon=0.5, n_neighbors=None).fit(X)
+Z = wide.embedding_
+SIZES = [2, 4, 8]
+
+
+def distances(Y):
+    i, j = np.triu_indices(len(Y), 1)
+    return np.linalg.norm(Y[i] - Y[j], axis=1)
+
+
+def distortion(Y):
+    ratios = distances(Y) / distances(Z)
+    return ratios.max() / ratios.min()
+
+
+axes = Z @ np.linalg.svd(Z - Z.mean(axis=0), full_matrices=False)[2].T
+curves = {
+    "leading axes": [distortion(axes[:, :k]) for k in SIZES],
+    "sketch": [distortion(Z[:, :k]) for k in SIZES],
+    "near isometry": [distortion(NearIsometry(k).fit_transform(Z)) for k in SIZES],
+}
+for name, values in curves.items():
+    print(f"{name:>14}", *(f"{value:10.1f}" for value in values))
+plot.distortion({name: (SIZES, [values]) for name, values in curves.items()})

@@ -1,0 +1,125 @@
+r"""Clusters of the rows of a heat operator: k-means on rows of length one.
+
+.. math:: z_i = \frac{c_i}{|c_i|}, \qquad
+          c_i = (v_{i0}, \; \lambda_1 v_{i1}, \ldots, \lambda_{k+1} v_{i,k+1})
+
+with the stationary direction :math:`v_0` of ``A`` and its next ``k + 1`` eigenvectors, for ``k``
+clusters. Ng, Jordan and Weiss (2001) take :math:`v_0, \ldots, v_{k-1}`. Two more find clusters that
+are joined by a few links (docs/how_to/cluster.md has the measurements). Since
+:math:`\lambda_l v_l = A v_l`, a new point has coordinates by its row of ``A``, and a training point
+given again has its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from heatsketch.diffusion._spectral import SPARE, ritz_pairs
+
+MORE_VECTORS = 1  # than clusters, besides the stationary one
+TOLERANCE = 1e-4  # of the eigenvectors
+KMEANS_ROWS, KMEANS_STARTS = 50_000, 10  # rows that centres are found from, and how often
+ENTRIES = 2**22  # differences from centres that are held at a time
+
+
+def cluster_vectors(A: Any, block: Any, n_clusters: int) -> np.ndarray:
+    """Leading eigenvectors of ``A`` that tell clusters apart, the stationary one left out.
+
+    Parameters
+    ----------
+    A : HeatOperator of shape (n, n)
+    block : array of shape (n, k)
+        Where the search starts, such as a sketch. One with too few columns is not used.
+    n_clusters : int
+
+    Returns
+    -------
+    array of shape (n, n_clusters + 1), or (n, n - 1) if that is less
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion import heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion._clusters import cluster_vectors
+    >>> K = np.kron(np.eye(2), np.ones((3, 3))) + 0.01
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> first = cluster_vectors(A, np.eye(6), 2)[:, 0]
+    >>> first[0] * first[[1, 2, 3, 4, 5]] > 0
+    array([ True,  True, False, False, False])
+    """
+    n_pairs = min(n_clusters + MORE_VECTORS, A.shape[0] - 1)
+    if block.shape[1] < n_pairs + SPARE:
+        width = min(n_pairs + SPARE, A.shape[0])
+        block = np.random.default_rng(0).standard_normal((A.shape[0], width), A.dtype)
+    return np.ascontiguousarray(ritz_pairs(A, block, n_pairs, tolerance=TOLERANCE).vectors)
+
+
+def cluster_rows(A: Any, vectors: np.ndarray, length: float) -> np.ndarray:
+    """Return the rows ``z``, of length one, of training or new points, in float64.
+
+    Parameters
+    ----------
+    A : HeatOperator
+        Of the training points, or rows of new points.
+    vectors : array of shape (n, m)
+        What :func:`cluster_vectors` returned.
+    length : float
+        Length of the stationary direction of the training points.
+
+    Returns
+    -------
+    array of shape (n_rows, m + 1)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion import heat_operator, symmetric_scaling
+    >>> from heatsketch.diffusion._clusters import cluster_rows, cluster_vectors
+    >>> K = np.kron(np.eye(2), np.ones((3, 3))) + 0.01
+    >>> A = heat_operator(K, symmetric_scaling(K))
+    >>> rows = cluster_rows(A, cluster_vectors(A, np.eye(6), 2), np.sqrt(A.squared_length))
+    >>> bool(np.allclose((rows**2).sum(axis=1), 1))
+    True
+    """
+    found = (A @ vectors).astype(np.float64)
+    rows = np.column_stack([A.stationary.astype(np.float64) / length, found])
+    rows /= np.sqrt((rows**2).sum(axis=1, keepdims=True))
+    return rows
+
+
+def cluster_centers(rows: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
+    """Return the centres of k-means, the best of ten starts on at most 50,000 rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion._clusters import cluster_centers
+    >>> sorted(cluster_centers(np.array([[0.0], [0.0], [1.0]]), 2, seed=0).ravel().tolist())
+    [0.0, 1.0]
+    """
+    from sklearn.cluster import KMeans  # whose import takes a while
+
+    if len(rows) > KMEANS_ROWS:
+        some = np.random.default_rng(seed).choice(len(rows), KMEANS_ROWS, replace=False)
+        rows = rows[np.sort(some)]
+    means = KMeans(n_clusters, n_init=KMEANS_STARTS, random_state=seed % 2**32)
+    return means.fit(rows).cluster_centers_
+
+
+def nearest_centers(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Return the nearest centre of each row: the same one, whatever rows come with it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion._clusters import nearest_centers
+    >>> nearest_centers(np.array([[0.2], [0.9]]), np.array([[0.0], [1.0]]))
+    array([0, 1])
+    """
+    step = max(1, ENTRIES // centers.size)
+    parts = (rows[start : start + step, np.newaxis] for start in range(0, len(rows), step))
+    # Not by a product of matrices, whose rounding depends on the number of rows.
+    found = [((part - centers) ** 2).sum(axis=2).argmin(axis=1) for part in parts]
+    return np.concatenate(found)

@@ -1,0 +1,157 @@
+"""Smoothing over a graph: laws of the walk, and of the choice of its time."""
+
+import numpy as np
+import pytest
+from registry import SEEDS, affinity, circle, cloud
+from scipy import sparse
+from sklearn.metrics import pairwise_distances
+
+from heatsketch import DiffusionMap, HeatSketch
+from heatsketch.diffusion import _smoothing as module
+from heatsketch.diffusion import degree_scaling, heat_operator, smooth, symmetric_scaling
+from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError
+from heatsketch.testing import tolerance
+
+VALUES = np.random.default_rng(5).normal(size=(80, 7))
+MODELS = {
+    "default": HeatSketch(2),
+    "map": DiffusionMap(2),
+    "bistochastic": HeatSketch(2, normalization="bistochastic"),
+    "all pairs": HeatSketch(2, n_neighbors=None),
+}
+
+
+def dense_walk(model, n_rows):
+    """Return the random walk in the order of X, from the operator alone."""
+    A = model.heat_operator_
+    matrix, v = A @ np.eye(n_rows, dtype=A.dtype), A.stationary
+    walk = np.empty((n_rows, n_rows))
+    walk[np.ix_(model.order_, model.order_)] = matrix * v / v[:, np.newaxis]
+    return walk
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("time", [0, 1, 5])
+def test_it_is_a_power_of_the_random_walk(model, time):
+    X = cloud(80)[::-1]
+    fitted = MODELS[model].fit(X, row_ids=np.random.default_rng(0).permutation(80))
+    wanted = np.linalg.matrix_power(dense_walk(fitted, 80), time) @ VALUES
+    found = fitted.smooth(VALUES, time=time)
+    np.testing.assert_allclose(found.values, wanted, atol=1e-12)
+    assert found.time == time
+    assert not len(found.times)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_means_stay_within_what_was_given_and_constants_stay(seed):
+    model = HeatSketch(2).fit(cloud(80, seed=seed))
+    found = model.smooth(np.hstack([VALUES, np.full((80, 1), 3.0)]), time=9).values
+    assert (found[:, :-1].max(axis=0) <= VALUES.max(axis=0)).all()
+    assert (found[:, :-1].min(axis=0) >= VALUES.min(axis=0)).all()
+    np.testing.assert_allclose(found[:, -1], 3, rtol=1e-10)
+    # The mean by the stationary distribution is what a walk keeps.
+    weights = model.heat_operator_.stationary[np.argsort(model.order_)] ** 2
+    np.testing.assert_allclose(weights @ found[:, :-1], weights @ VALUES, atol=1e-10)
+
+
+def test_steps_add_up_and_copies_of_points_are_points():
+    X = cloud(80)
+    X[30:] = X[np.random.default_rng(0).integers(0, 10, 50)]
+    model = HeatSketch(2, n_neighbors=20).fit(X)
+    twice = model.smooth(model.smooth(VALUES, time=2).values, time=3).values
+    np.testing.assert_allclose(twice, model.smooth(VALUES, time=5).values, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "form", [sparse.csr_array, sparse.csc_matrix, np.asarray, np.asfortranarray]
+)
+@pytest.mark.parametrize("width", [1, 3, 100])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_chunks_and_formats_change_nothing(monkeypatch, form, width, dtype):
+    monkeypatch.setattr(module, "CHUNK_BYTES", width * 80 * np.dtype(dtype).itemsize)
+    model = HeatSketch(2).fit(cloud(80).astype(dtype))
+    counts = np.random.default_rng(0).poisson(1.0, (80, 7))
+    plain = np.linalg.matrix_power(dense_walk(model, 80), 4) @ counts
+    found = model.smooth(form(counts), time=4).values
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, plain, atol=20 * tolerance(dtype))
+    out = np.full((80, 7), np.nan, dtype)
+    assert model.smooth(form(counts), time=4, out=out).values is out
+    np.testing.assert_array_equal(out, found)
+
+
+def test_one_column_may_be_a_vector():
+    model = HeatSketch(2).fit(cloud(80))
+    found = model.smooth(VALUES[:, 0], time=2).values
+    np.testing.assert_array_equal(found, model.smooth(VALUES[:, :1], time=2).values[:, 0])
+
+
+def noisy_circle(kind, seed, n=400, n_columns=30):
+    """Return a graph, values without noise and values with noise."""
+    K = affinity(circle(n, seed), epsilon=0.01, n_neighbors=15)
+    angle = np.linspace(0, 2 * np.pi, n, endpoint=False)[:, np.newaxis]
+    rng = np.random.default_rng(seed)
+    phases, waves = rng.uniform(0, 6, n_columns), rng.integers(1, 4, n_columns)
+    truth = 1 + 0.8 * np.cos(angle * waves + phases)
+    noisy = rng.poisson(truth) if kind == "counts" else truth + rng.normal(0, 1, truth.shape)
+    return heat_operator(K, symmetric_scaling(K)), truth, noisy
+
+
+def median_correlation(found, truth):
+    return np.median([np.corrcoef(x, y)[0, 1] for x, y in zip(found.T, truth.T, strict=True)])
+
+
+@pytest.mark.parametrize("kind", ["counts", "numbers"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_chosen_time_is_nearly_the_best(kind, seed):
+    A, truth, noisy = noisy_circle(kind, seed)
+    found = smooth(A, noisy)
+    by_time = [median_correlation(smooth(A, noisy, time=t).values, truth) for t in found.times]
+    assert median_correlation(found.values, truth) > max(by_time) - 0.005
+    assert max(by_time) > by_time[0] + 0.1  # or else any time would do
+    assert found.time == found.times[found.scores >= 0.99 * found.scores.max()].max()
+
+
+def test_how_deep_rows_are_counted_does_not_shorten_the_time():
+    """Both halves of a row have its depth, which is no reason to smooth less."""
+    A, truth, _ = noisy_circle("counts", 0, n_columns=40)
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(truth * rng.lognormal(0, 0.7, (len(truth), 1)))
+    found = smooth(A, counts)
+    by_time = [median_correlation(smooth(A, counts, time=t).values, truth) for t in found.times]
+    assert median_correlation(found.values, truth) > max(by_time) - 0.005
+
+
+def test_without_noise_little_changes():
+    A, truth, _ = noisy_circle("numbers", 0)
+    assert median_correlation(smooth(A, truth).values, truth) > 0.999
+
+
+def test_the_order_of_rows_changes_no_choice():
+    A, _, noisy = noisy_circle("counts", 0)
+    order = np.random.default_rng(1).permutation(len(noisy))
+    turned = np.empty_like(noisy)
+    turned[order] = noisy
+    found = smooth(A, turned, order=order)
+    np.testing.assert_allclose(
+        found.values[order], smooth(A, noisy, time=found.time).values, atol=1e-10
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "error", "message"),
+    [
+        (VALUES[1:], {}, HeatSketchError, r"values has shape \(79, 7\), and the graph has 80"),
+        (VALUES[:, :0], {}, HeatSketchError, r"values has shape \(80, 0\)"),
+        (VALUES.astype(str), {}, DtypeError, "not a number"),
+        (np.where(VALUES[3, 2] == VALUES, np.nan, VALUES), {}, MissingValueError, "row 3"),
+        (VALUES, {"time": -1}, HeatSketchError, "time=-1 must be an integer of at least 0"),
+        (VALUES, {"time": "soon"}, DtypeError, "time='soon' must be an integer"),
+        (VALUES, {"time": 1.5}, DtypeError, "time=1.5 must be an integer"),
+        (VALUES, {"out": np.ones((80, 6))}, HeatSketchError, r"out has shape \(80, 6\)"),
+    ],
+)
+def test_invalid_values_are_errors(values, options, error, message):
+    K = np.exp(-pairwise_distances(cloud(80)))
+    with pytest.raises(error, match=message):
+        smooth(heat_operator(K, degree_scaling(K)), values, **options)

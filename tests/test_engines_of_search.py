@@ -1,0 +1,28 @@
+"""The how-to of the search, against real engines: faiss always, databases in `make nightly`."""
+
+import os
+import runpy
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+NIGHTLY = pytest.mark.skipif(
+    "HEATSKETCH_DATABASES" not in os.environ, reason="databases are for make nightly"
+)
+
+
+@pytest.mark.parametrize(
+    ("script", "package", "says"),
+    [
+        ("search_faiss", "faiss", "recall of the index: 1.0"),
+        pytest.param("search_lancedb", "lancedb", "recall against brute force: 1.0", marks=NIGHTLY),
+        pytest.param(
+            "search_postgres", "pgvector", "recall against brute force: 1.0", marks=NIGHTLY
+        ),
+    ],
+)
+def test_the_script_finds_the_nearest(script, package, says, capsys):
+    pytest.importorskip(package)
+    runpy.run_path(EXAMPLES / f"{script}.py", run_name="__main__")
+    assert says in capsys.readouterr().out
