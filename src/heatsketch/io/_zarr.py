@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import ceil, prod
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -152,9 +153,9 @@ def write_zarr(
             if len(waiting) >= chunk:
                 append(len(waiting) // chunk * chunk)
 
-    with atomic_folder(path, overwrite=overwrite) as folder:
+    with atomic_folder(path, overwrite=overwrite) as folder, _local_store(path, folder) as store:
         with file_errors(path):
-            root = zarr.open_group(str(folder), mode="w", zarr_format=3)
+            root = zarr.open_group(store, mode="w", zarr_format=3)
             shapes = {"shape": (0, n_columns), "chunks": (chunk, n_columns)}
             array = _new_array(path, root, "X", dtype=columns.dtype, **shapes)
         yield write
@@ -162,6 +163,36 @@ def write_zarr(
             if len(waiting):
                 append(len(waiting))
             _write_columns(path, root, columns, joined(columns, blocks))
+
+
+@contextmanager
+def _local_store(path: Path, folder: Path) -> Iterator[Any]:
+    """Give zarr's store of files, but one that writes in turn, and nothing after the block.
+
+    zarr writes in several threads. Those that still run when one has failed, or at Ctrl-C, would
+    write into the folder while it is removed.
+    """
+    storage = needed("zarr.storage", path)
+    turn, ended = Lock(), False
+
+    class Store(storage.LocalStore):  # type: ignore[name-defined]
+        async def set(self, key: str, value: Any) -> None:
+            with turn:
+                if ended:
+                    raise RuntimeError(f"{key} comes too late")
+                target = folder / key
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(value.to_bytes())
+
+        async def set_if_not_exists(self, key: str, value: Any) -> None:
+            if not (folder / key).exists():
+                await self.set(key, value)
+
+    try:
+        yield Store(folder)
+    finally:
+        with turn:
+            ended = True
 
 
 def _write_columns(path: Path, root: Any, columns: Columns, values: dict[str, np.ndarray]) -> None:
