@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: accessibility bits digests dist evidence lines help install lint portable smoke stages test upcoming lowest sanitize nightly weekly repeat fuzz mutants audit sbom docs newuser pictures bench chaos grid reproduce clean
+.PHONY: accessibility bits coverage digests dist evidence lines help install lint portable smoke stages test upcoming lowest sanitize nightly weekly repeat fuzz mutants audit sbom docs newuser pictures bench chaos grid reproduce clean
 
 help: ## list these targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -14,10 +14,12 @@ lint: ## style, types, and who may import whom
 	mypy
 	lint-imports
 
-test: ## tests with coverage, then the examples of the docstrings
-	python -m pytest -n 2 --dist loadgroup -m "not untraced" --cov --cov-report=term --cov-fail-under=95 tests
-	python -m pytest -n 2 -m untraced tests
-	python -m pytest --doctest-modules src
+test: ## tests, and the examples of the docstrings
+	python -m pytest -n 2 --dist loadfile tests
+	python -m pytest -n 2 --doctest-modules --pyargs heatsketch
+
+coverage: ## lines and branches that the tests reach; takes half as long again
+	python -m pytest -n 2 --dist loadfile -m "not untraced" --cov --cov-report=term --cov-fail-under=95 tests
 
 portable: ## the tests that need nothing of Linux
 	python -m pytest -n 2 -m "not untraced" tests/core/test_kernels.py tests/diffusion tests/estimators tests/graph tests/persistence/test_storage.py
@@ -48,7 +50,8 @@ nightly: ## what takes too long for every change: more examples, flipped bits, k
 	python -m pytest --timeout=3600 --hypothesis-profile=nightly tests/persistence/test_changed_files.py \
 	tests/estimators/test_relations.py tests/estimators/test_lifecycle.py tests/io/test_killed_writers.py tests/core/test_atomic_file.py
 	python -m pip install --group databases
-	HEATSKETCH_DATABASES=1 python -m pytest --timeout=3600 tests/test_engines_of_search.py
+	HEATSKETCH_DATABASES=1 HEATSKETCH_SLOW=1 python -m pytest --timeout=3600 tests/test_engines_of_search.py \
+	tests/graph/test_transformer_neighbors.py
 
 weekly: ## statistics with a seed of this week, and four times as many trials
 	HEATSKETCH_SEED=$$(date +%G%V) HEATSKETCH_COLUMNS=4200000 HEATSKETCH_TRIALS=62252 \

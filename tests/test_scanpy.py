@@ -27,9 +27,6 @@ N_NEIGHBORS = 10, 15, 20, 30
 SEEDS = 0, 1, 2
 
 
-pytestmark = pytest.mark.xdist_group("scanpy")  # whose functions numba compiles once a process
-
-
 @pytest.fixture(scope="module")
 def blood():
     """Real cells, with the graph that scanpy ships with them."""

@@ -5,7 +5,7 @@ Python's functions that write, rename or sync; and strace, where there is one, w
 calls of whatever library.
 """
 
-import importlib
+import importlib.util
 import io
 import os
 import shutil
@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 def light_module():
     """Import the atomic writer without the rest of the package, which takes a second."""
     package = types.ModuleType("heatsketch")
-    package.__path__ = [str(HERE.parents[1] / "src" / "heatsketch")]
+    package.__path__ = importlib.util.find_spec("heatsketch").submodule_search_locations
     sys.modules["heatsketch"] = package
     return importlib.import_module("heatsketch._core.atomic_file")
 

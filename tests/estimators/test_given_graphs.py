@@ -27,16 +27,6 @@ TRANSFORMERS = {
 }
 
 
-@pytest.mark.untraced
-def test_pynndescent_is_a_first_step_too():
-    """Where it is installed, as for the benchmarks; it compiles for minutes."""
-    pynndescent = pytest.importorskip("pynndescent")
-    first = pynndescent.PyNNDescentTransformer(n_neighbors=10, random_state=0)
-    model = make_pipeline(first, HeatSketch(16, metric="precomputed", epsilon=0.05))
-    assert np.isfinite(model.fit_transform(circle(400))).all()
-    assert np.isfinite(model.transform(circle(50, seed=1))).all()
-
-
 @pytest.mark.parametrize("name", TRANSFORMERS)
 def test_any_transformer_to_neighbors_is_a_first_step(name):
     X = circle(400) + 3

@@ -1,5 +1,6 @@
 """Neighbours that another library's transformer finds, as a parameter."""
 
+import os
 import pickle
 import runpy
 from pathlib import Path
@@ -50,7 +51,8 @@ def pynndescent_transformer():
     return found.PyNNDescentTransformer(n_neighbors=10, random_state=0)
 
 
-slow = (pytest.mark.untraced, pytest.mark.timeout(1200))  # it compiles for minutes
+# It compiles for a minute.
+slow = pytest.mark.skipif(os.environ.get("HEATSKETCH_SLOW") != "1", reason="make nightly has it")
 TRANSFORMERS = [
     pytest.param(lambda: KNeighborsTransformer(n_neighbors=9), id="scikit-learn"),
     pytest.param(lambda: KNeighborsTransformer(n_neighbors=9, algorithm="brute"), id="brute"),
