@@ -15,11 +15,11 @@ lint: ## style, types, and who may import whom
 	lint-imports
 
 test: ## tests, and the examples of the docstrings
-	python -m pytest -n 2 --dist loadfile tests
+	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests
 	python -m pytest -n 2 --doctest-modules --pyargs heatsketch
 
 coverage: ## lines and branches that the tests reach; takes half as long again
-	python -m pytest -n 2 --dist loadfile -m "not untraced" --cov --cov-report=term --cov-fail-under=95 tests
+	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not untraced" --cov --cov-report=term --cov-fail-under=95 tests
 
 portable: ## the tests that need nothing of Linux
 	python -m pytest -n 2 -m "not untraced" tests/core/test_kernels.py tests/diffusion tests/estimators tests/graph tests/persistence/test_storage.py

@@ -11,7 +11,7 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 # The same examples for everybody; in make nightly more of them, and new ones every time.
-settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100)
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("nightly", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile("ci")  # unless pytest is given --hypothesis-profile
 
