@@ -600,10 +600,10 @@ HOLLOW = {BEST, UNIT}
 PANELS = {
     "accuracy": "accuracy, 10-NN, half labelled",
     "mAP": "mean average precision",
-    "ARI": "k-means, adjusted Rand index",
+    "ARI": "k-means, ARI",
     "rank correlation": "rank correlation with true distance",
     "node accuracy": "node accuracy, logistic, 10 % labelled",
-    "link AUC": "link prediction, area under ROC",
+    "link AUC": "link prediction, AUC",
 }
 
 
