@@ -3,9 +3,14 @@
 import subprocess
 import sys
 
+import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_hex
+from matplotlib.testing.compare import compare_images
+from pictures import BASELINE, PICTURES, compared, crowd, digits, model, save
 from registry import cloud
 
 from heatsketch import HeatSketch, plot
@@ -14,13 +19,7 @@ from heatsketch.exceptions import HeatSketchError
 from heatsketch.plot._axes import OKABE_ITO
 from heatsketch.plot._curves import _exact
 
-matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
-
-from matplotlib import pyplot as plt  # noqa: E402
-from matplotlib.colors import to_hex  # noqa: E402
-from matplotlib.testing.compare import compare_images  # noqa: E402
-from pictures import BASELINE, PICTURES, compared, crowd, digits, model, save  # noqa: E402
 
 # Root mean square of the difference of pixels, from 0 to 255; letters may be half a pixel elsewhere
 # in another version of matplotlib.

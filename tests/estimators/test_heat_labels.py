@@ -9,8 +9,8 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.metrics import pairwise_distances
-from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn_checks import FOR_ALL
 
 from heatsketch import DiffusionMap, HeatLabels, HeatSketch
 from heatsketch.exceptions import DisconnectedGraphWarning, HeatSketchError
@@ -29,15 +29,7 @@ def test_scikit_learn_check(estimator, check):
 
 
 @pytest.mark.filterwarnings(*IGNORED)
-@pytest.mark.parametrize(
-    "check",
-    [
-        estimator_checks.check_dataframe_column_names_consistency,
-        estimator_checks.check_param_validation,
-        estimator_checks.check_inplace_ensure_writeable,
-    ],
-    ids=lambda check: check.__name__,
-)
+@pytest.mark.parametrize("check", FOR_ALL, ids=lambda check: check.__name__)
 def test_check_that_scikit_learn_does_not_generate(check):
     check("HeatLabels", HeatLabels(unknown=-9))
 

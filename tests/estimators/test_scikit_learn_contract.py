@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn_checks import FOR_TRANSFORMERS
 
 from heatsketch import DiffusionMap, HeatSketch
 
@@ -22,20 +22,6 @@ ESTIMATORS = [
     )
 ]
 
-NOT_GENERATED = [
-    estimator_checks.check_dataframe_column_names_consistency,
-    estimator_checks.check_get_feature_names_out_error,
-    estimator_checks.check_transformer_get_feature_names_out,
-    estimator_checks.check_transformer_get_feature_names_out_pandas,
-    estimator_checks.check_set_output_transform,
-    estimator_checks.check_set_output_transform_pandas,
-    estimator_checks.check_set_output_transform_polars,
-    estimator_checks.check_global_output_transform_pandas,
-    estimator_checks.check_global_set_output_transform_polars,
-    estimator_checks.check_param_validation,
-    estimator_checks.check_inplace_ensure_writeable,
-]
-
 
 def name_of(estimator):
     parameters = estimator.get_params()
@@ -49,7 +35,7 @@ def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("check", NOT_GENERATED, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", FOR_TRANSFORMERS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=name_of)
 def test_check_that_scikit_learn_does_not_generate(estimator, check):
     check(type(estimator).__name__, estimator)

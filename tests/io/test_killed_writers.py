@@ -1,7 +1,9 @@
 """Every format, killed at every point or failing at every call: the old output or the new one."""
 
+import asyncio
 import errno
 import os
+import shutil
 import stat
 
 import pytest
@@ -16,9 +18,11 @@ from kill_points import (
     visible,
     write_table,
 )
+from zarr.core.buffer import default_buffer_prototype
 
 from heatsketch.exceptions import FileError
 from heatsketch.io import open_table
+from heatsketch.io._zarr import _local_store
 
 # The hooks see what goes through Python, which is every byte; strace sees the system, and takes
 # some minutes for each format.
@@ -94,3 +98,14 @@ def test_failed_by_the_system_a_table_is_the_old_one(extension, name, tmp_path):
             found == NUMBERS[b"two"] if code == 0 else found == NUMBERS[b"one"] or "fsync" in place
         )
         assert os.listdir(tmp_path / place) == [path.name]
+
+
+def test_a_thread_of_zarr_that_comes_too_late_writes_nothing(tmp_path):
+    path = tmp_path / "out.zarr"
+    value = default_buffer_prototype().buffer.from_bytes(b"late")
+    with _local_store(path, path) as store:
+        asyncio.run(store.set("in/time", value))
+    shutil.rmtree(path)
+    with pytest.raises(RuntimeError, match="late"):
+        asyncio.run(store.set("late", value))
+    assert not path.exists()
