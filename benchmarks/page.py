@@ -20,13 +20,11 @@ Figures of other pages:
 |---|---|---|
 | [](../background/usefulness.md), README | `usefulness` | `usefulness.json` |
 | [](../background/method.md) | `all_times` | `all_times.json` |
-| [](../background/method.md) | `ties` | `ties.json` |
 | [](../background/distances.md) | `selection` | `selection.json` |
 | [](../background/distances.md) | `drift_level` | `drift_level.json` |
 | [](../background/near_isometry.md) | `isometry` | `isometry.json` |
 | [](../how_to/scanpy.md) | `pseudotime` | `pseudotime.json` |
 | [](../how_to/scale.md) | `scale_page` | `cluster-calibration.json` |
-| [](../how_to/report.md) | `report` | `report.json` |
 """
 
 
