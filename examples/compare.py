@@ -23,6 +23,7 @@ def samples():
 
 def main():
     """Draw it."""
+    plt.style.use("heatsketch.plot.heatsketch")
     january, february, digit = samples()
     model = HeatSketch().fit(january)
     found = model.compare_to(february)
@@ -31,7 +32,7 @@ def main():
     print(f"{found}; {share:.0%} of {flagged.sum()} flagged rows of February are new")
     plane = TSNE(random_state=0, max_iter=500).fit_transform(np.concatenate([january, february]))
 
-    figure = plt.figure(figsize=(12, 4), layout="constrained")
+    figure = plt.figure(figsize=(12, 4))
     left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1.2, 0.8])
     rows = np.arange(len(plane)) >= len(january)
     for name, some, color in (("January", ~rows, BLUE), ("February", rows, ORANGE)):

@@ -32,6 +32,7 @@ def cells():
 
 def draw():
     """Draw it."""
+    plt.style.use("heatsketch.plot.heatsketch")
     adata = cells()
     ends = {}
     for run in range(4):
@@ -40,20 +41,21 @@ def draw():
     hs.tl.fate(adata, ends)
     shares = adata.obsm["fate"]
     flat = PCA(2).fit_transform(adata.X)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.8))
     rgb = np.array([plt.matplotlib.colors.to_rgb(color) for color in COLORS])
     left.scatter(*flat.T, s=9, c=shares @ rgb, linewidths=0)
     terminal = np.concatenate(list(ends.values()))
     left.scatter(*flat[terminal].T, s=30, facecolors="none", edgecolors="black", linewidths=0.6)
     left.set(xticks=[], yticks=[], xlabel="PC 1", ylabel="PC 2")
-    left.set_title("colours mixed by probability; circles: terminal")
+    left.set_title("Colours mixed by probability, ends circled")
     for run, color in enumerate(COLORS):
         own = shares[run * N_STEPS : (run + 1) * N_STEPS, run]
         right.plot(np.arange(N_STEPS), own, color=color, label=f"run {run}")
-    right.axhline(0.25, color="gray", linestyle=":", linewidth=1)
-    right.set(xlabel="simulated time", ylabel="probability of the fate of its run", ylim=(0, 1.02))
-    right.legend(frameon=False)
-    figure.savefig(PICTURE, dpi=110)
+    right.axhline(0.25, color="0.5", linestyle="--", linewidth=1)
+    right.set(xlabel="simulated time", ylabel="probability", ylim=(0, 1.02))
+    right.set_title("Probability of its own fate")
+    right.legend()
+    figure.savefig(PICTURE, dpi=130)
 
 
 if __name__ == "__main__":

@@ -29,26 +29,23 @@ def spirals(n_points=1500, seed=0):
 
 def draw():
     """Draw it."""
+    plt.style.use("heatsketch.plot.heatsketch")
     X, arm, along = spirals()
     y = np.full(len(X), -1)
     known = [np.flatnonzero(arm == i)[np.argmax(along[arm == i])] for i in range(3)]
     y[known] = arm[known]
     nearest = KNeighborsClassifier(1).fit(X[known], arm[known]).predict(X)
     model = HeatLabels().fit(X, y)
-    panels = {
-        "three labels": np.full(len(X), "#cccccc"),
-        "nearest label": COLORS[nearest],
-        "HeatLabels": COLORS[model.transduction_],
-    }
-    figure, axes = plt.subplots(1, 3, figsize=(9, 3.6), layout="constrained")
+    panels = {"Three labels": np.full(len(X), "#cccccc")}
+    for name, found in (("Nearest label", nearest), ("HeatLabels", model.transduction_)):
+        panels[f"{name}: {np.mean(found == arm):.0%} correct"] = COLORS[found]
+    figure, axes = plt.subplots(1, 3, figsize=(9, 3.6))
     for axis, (title, colors) in zip(axes, panels.items(), strict=True):
         axis.scatter(*X.T, s=4, c=colors, linewidths=0)
         axis.scatter(*X[known].T, s=90, c=COLORS[arm[known]], edgecolors="black", zorder=3)
         axis.set(aspect="equal", xticks=[], yticks=[], title=title)
         axis.spines[:].set_visible(False)
-    for axis, found in zip(axes[1:], (nearest, model.transduction_), strict=True):
-        axis.set_title(f"{axis.get_title()}: {np.mean(found == arm):.0%} correct")
-    figure.savefig(PICTURE, dpi=110)
+    figure.savefig(PICTURE, dpi=130)
 
 
 if __name__ == "__main__":

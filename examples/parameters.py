@@ -211,7 +211,7 @@ def normalization():
     # Nodes by degree, in ten groups of about equal size.
     tenths = np.array_split(np.argsort(graph.sum(axis=1), kind="stable"), 10)
     degrees = [np.median(graph.sum(axis=1)[rows]) for rows in tenths]
-    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11.5, 3.6), layout="constrained")
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11.5, 3.6))
     for place, (name, (color, mark)) in enumerate(names.items()):
         model = HeatSketch(affinity="precomputed", normalization=name)
         Y = model.fit_transform(graph)
@@ -289,7 +289,7 @@ def self_loops():
 
 def two_panels():
     """Return a figure with two axes."""
-    return plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained")
+    return plt.subplots(1, 2, figsize=(9.5, 3.8))
 
 
 def save(figure, name):
@@ -300,6 +300,7 @@ def save(figure, name):
 
 def main():
     """Draw all of them."""
+    plt.style.use("heatsketch.plot.heatsketch")
     warnings.simplefilter("ignore", DisconnectedGraphWarning)  # some values tried are bad ones
     data = data_sets()
     time(data)

@@ -47,9 +47,9 @@ def search():
             row[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
             for axis, image in zip(row[1:], near[which], strict=True):
                 wrong = labels[image] != labels[candidates[which]]
-                show(axis, X[image], "crimson" if wrong else "lightgrey")
-    figure.tight_layout(pad=0.3, h_pad=0.2, w_pad=0.2)
-    figure.savefig(PICTURES / "search.png", dpi=110)
+                show(axis, X[image], "#D55E00" if wrong else "lightgrey")
+    figure.get_layout_engine().set(h_pad=0.02, w_pad=0.02)
+    figure.savefig(PICTURES / "search.png", dpi=130)
     counts = [int(values.sum()) for values in same]
     print(f"of {len(candidates) * N_NEAR} neighbours {counts} are of the same class")
 
@@ -57,7 +57,7 @@ def search():
 def show(axis, image, color):
     """Draw an image in a frame."""
     axis.set(xticks=[], yticks=[])
-    axis.spines[:].set(color=color or "white", linewidth=2 if color == "crimson" else 1)
+    axis.spines[:].set(color=color or "white", linewidth=2 if color == "#D55E00" else 1)
     axis.imshow(image.reshape(28, 28), cmap="Greys")
     if color is None:  # the query stands above
         axis.images[0].set_visible(False)
@@ -78,17 +78,18 @@ def smooth():
     gene = "CD79A"
     before = expression[:, gene].X.toarray().ravel()
     after = expression[:, gene].layers["heat_smooth"].ravel()
-    figure, axes = plt.subplots(1, 3, figsize=(9, 2.9), width_ratios=[1, 1, 0.8])
+    figure, axes = plt.subplots(1, 3, figsize=(10.5, 3), width_ratios=[1, 1.2, 0.9])
     for axis, values, title in ((axes[0], before, "as measured"), (axes[1], after, "smoothed")):
-        points = axis.scatter(*adata.obsm["X_umap"].T, c=values, s=6, cmap="viridis")
-        axis.set(title=f"{gene}, {title}", xticks=[], yticks=[], xlabel="UMAP 1", ylabel="UMAP 2")
-        figure.colorbar(points, ax=axis, fraction=0.046)
+        points = axis.scatter(
+            *adata.obsm["X_umap"].T, c=values, s=7, vmin=0, vmax=before.max(), lw=0
+        )
+        axis.set(title=f"{gene} {title}", xticks=[], yticks=[], xlabel="UMAP 1", ylabel="UMAP 2")
+    figure.colorbar(points, ax=axes[1], label="logarithm of counts")
     found = expression.uns["heat_smooth"]
     axes[2].plot(found["times"], found["scores"], "o-")
-    axes[2].axvline(found["time"], color="grey", lw=1)
-    axes[2].set(title="choice of the time", xlabel="time", ylabel="held-out correlation")
-    figure.tight_layout()
-    figure.savefig(PICTURES / "smooth.png", dpi=110)
+    axes[2].axvline(found["time"], color="0.5", lw=1, ls="--")
+    axes[2].set(title="Choice of the time", xlabel="steps", ylabel="held-out correlation")
+    figure.savefig(PICTURES / "smooth.png", dpi=130)
     print(f"time {found['time']} of {found['times']}: {np.round(found['scores'], 3)}")
 
 
@@ -96,20 +97,22 @@ def clusters():
     """Show k-means and HeatClustering on two moons and two circles."""
     moons = make_moons(500, noise=0.05, random_state=0)[0]
     circles = make_circles(500, factor=0.5, noise=0.05, random_state=0)[0]
-    figure, axes = plt.subplots(1, 4, figsize=(9, 2.5))
+    figure, axes = plt.subplots(1, 4, figsize=(10, 3))
     models = {"k-means": KMeans(2, n_init=10, random_state=0), "HeatClustering": HeatClustering(2)}
     for pair, X in zip((axes[:2], axes[2:]), (moons, circles), strict=True):
         for axis, (name, model) in zip(pair, models.items(), strict=True):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # two components are the point here
                 found = model.fit_predict(X)
-            axis.scatter(*X.T, c=found, s=5, cmap=mpl.colormaps["coolwarm"])
-            axis.set(title=name, xticks=[], yticks=[], aspect="equal")
-    figure.tight_layout()
-    figure.savefig(PICTURES / "clusters.png", dpi=110)
+            axis.scatter(*X.T, c=np.array(["#0072B2", "#E69F00"])[found], s=6, linewidths=0)
+            axis.set(title=name, xticks=[], yticks=[])
+            axis.set_aspect("equal", adjustable="datalim")
+            axis.spines[:].set_visible(False)
+    figure.savefig(PICTURES / "clusters.png", dpi=130)
 
 
 if __name__ == "__main__":
     mpl.use("Agg")
+    plt.style.use("heatsketch.plot.heatsketch")
     for name in sys.argv[1:] or ("search", "smooth", "clusters"):
         {"search": search, "smooth": smooth, "clusters": clusters}[name]()
