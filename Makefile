@@ -15,7 +15,7 @@ lint: ## style, types, and who may import whom
 	lint-imports
 
 test: ## tests, and the examples of the docstrings
-	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests
+	python -m pytest -n 2 --dist worksteal tests
 	python -m pytest -n 2 --doctest-modules --pyargs heatsketch
 
 coverage: ## lines and branches that the tests reach; takes half as long again

@@ -20,12 +20,13 @@ from time import perf_counter
 
 import numpy as np
 from data import digits, fashion, manifold
+from provenance import commit
 from scipy import stats
 from scipy.spatial.distance import pdist, squareform
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler, normalize
 from timing import RESULTS, forget_peak, memory, read, write
-from usefulness import commit, versions
+from usefulness import versions
 from usefulness_data import debian_text, mnist
 
 from heatsketch import HeatSketch

@@ -26,6 +26,7 @@ from time import perf_counter
 
 import numpy as np
 from data import digits, fashion, manifold
+from provenance import commit
 from scipy import sparse
 from scipy.sparse.linalg import splu
 from sklearn.metrics import average_precision_score
@@ -33,7 +34,6 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors, kneighbors_graph
 from sklearn.semi_supervised import LabelSpreading
 from timing import RESULTS, forget_peak, memory, read, write
-from usefulness import commit
 from usefulness_data import debian_text, mnist
 
 from heatsketch import HeatLabels, HeatSketch

@@ -8,12 +8,22 @@ from pathlib import Path
 LIBRARIES = ("heatsketch", "numpy", "scipy", "scikit-learn", "faiss-cpu", "umap-learn")
 
 
+def commit():
+    """Return the commit, with "-dirty" if code of the library or of benchmarks differs from it."""
+    changed = _git("status", "--porcelain", "--", ".", "../src")
+    return _git("rev-parse", "--short", "HEAD") + "-dirty" * bool(changed)
+
+
+def _git(*words):
+    here = Path(__file__).parent
+    done = subprocess.run(["git", *words], cwd=here, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
 def provenance(*more):
     """Return commit and versions, to be written beside results."""
-    command = ["git", "rev-parse", "--short", "HEAD"]
-    found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
     return {
-        "commit": found.stdout.strip(),
+        "commit": commit(),
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in (*LIBRARIES, *more) if _version(name)},
     }

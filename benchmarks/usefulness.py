@@ -27,7 +27,6 @@ has no time limit. Needs ``apt-get update`` for the Debian data.
 import argparse
 import multiprocessing
 import re
-import subprocess
 import warnings
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
@@ -38,6 +37,7 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib import pyplot as plt
+from provenance import commit
 from scipy import sparse
 from scipy.stats import spearmanr
 from sklearn.cluster import KMeans
@@ -422,12 +422,6 @@ def keep(name, title, k, found):
         print(name, "|", title + variant, k, "|", result, flush=True)
     about = {"commit": commit(), "versions": versions(), "limit": LIMIT, "seeds": len(SEEDS)}
     write(NAME, {"about": about, "results": results}, quiet=True)
-
-
-def commit():
-    call = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    done = subprocess.run(call, capture_output=True, text=True, cwd=RESULTS)
-    return done.stdout.strip() or None
 
 
 def versions():

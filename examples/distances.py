@@ -66,7 +66,7 @@ def components():
         yscale="log",
         xlabel="relative error of a distance",
         ylabel="components needed",
-        title="The logarithm of the number of pairs is what counts",
+        title="Components for an error, at 95 %",
     )
     ax.set_xticks([0.02, 0.05, 0.1, 0.2, 0.5], ["2 %", "5 %", "10 %", "20 %", "50 %"])
     ax.minorticks_off()
@@ -90,8 +90,10 @@ def growth(X):
         xscale="log",
         xlabel="components",
         ylabel="diffusion distance",
-        title="A sketch that grows, one distance in it, and its interval",
+        title="One distance in a growing sketch",
     )
+    ax.set_xticks(sizes, [str(k) for k in sizes])
+    ax.minorticks_off()
     ax.legend()
     _save(figure, "growth")
 

@@ -21,7 +21,7 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib import pyplot as plt
 from scipy.linalg import orthogonal_procrustes
 
 from heatsketch import DiffusionMap, HeatSketch
@@ -75,7 +75,13 @@ def affinity(graphs):
 
 def sketched(first, second):
     """Return the drift of two groups of mice: same regions, same random numbers."""
-    model = HeatSketch(N_COLUMNS, affinity="precomputed", normalization="symmetric", power=POWER)
+    model = HeatSketch(
+        N_COLUMNS,
+        affinity="precomputed",
+        normalization="symmetric",
+        weighting="symmetric",
+        power=POWER,
+    )
     Y, Z = model.fit_transform(affinity(first)), model.fit_transform(affinity(second))
     lengths = np.sqrt((np.sum(Y**2, axis=1) + np.sum(Z**2, axis=1)) / 2)
     return drift(Y, Z, confidence=1 - LEVEL), lengths
@@ -84,7 +90,11 @@ def sketched(first, second):
 def aligned(first, second):
     """Return residuals of orthogonal Procrustes on so many eigenvectors, relative to the rows."""
     model = DiffusionMap(
-        max(N_VECTORS), affinity="precomputed", normalization="symmetric", power=POWER
+        max(N_VECTORS),
+        affinity="precomputed",
+        normalization="symmetric",
+        weighting="symmetric",
+        power=POWER,
     )
     maps = model.fit_transform(affinity(first)), model.fit_transform(affinity(second))
     residuals = []
@@ -126,7 +136,8 @@ def draw(observed, chance, *, regions, factors):
     """Draw drift by region, sketched and aligned, and how many regions either finds."""
     counts, n_regions = (observed > chance).sum(axis=1), len(regions)
     best = 1 + int(np.argmax(counts[1:]))
-    figure = Figure(figsize=(12, 6.6), layout="constrained")
+    plt.style.use("heatsketch.plot.heatsketch")
+    figure = plt.figure(figsize=(12, 6.6))
     grid = figure.add_gridspec(2, 2, width_ratios=[3.4, 1])
     figure.suptitle(
         f"BTBR mice lack a corpus callosum, and {counts[0]} of their {n_regions} brain regions "

@@ -32,10 +32,10 @@ def main():
     straight = np.linalg.norm(X[others] - X[START], axis=1)
     everywhere = np.linalg.norm(model.embedding_ - model.embedding_[START], axis=1)
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    points = left.scatter(*X.T, c=everywhere, s=8, cmap="viridis")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
+    points = left.scatter(*X.T, c=everywhere, s=8)
     left.plot(*X[START], "*", color=ORANGE, ms=15)
-    left.set(title="HeatSketch().fit(X): distance from the star", xticks=[], yticks=[])
+    left.set(title="Distance from the star", xticks=[], yticks=[])
     left.set_aspect("equal")
     figure.colorbar(points, ax=left, label="diffusion distance")
 
@@ -51,7 +51,7 @@ def main():
         ylabel="distance",
     )
     right.legend(loc="lower right")
-    figure.savefig(FILE, dpi=100)
+    figure.savefig(FILE, dpi=130)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,8 @@ from matplotlib import pyplot as plt
 from heatsketch import HeatSketch
 
 graph = nx.les_miserables_graph()
-# Nodes without a self-loop get a light one, and the normalization is that of a random walk. People
-# with many links have long rows; the random walk's weighting divides by the root of the degree.
-model = HeatSketch(512, affinity="precomputed", weighting="random_walk").fit(graph)
+# Nodes without a self-loop get a light one, normalization and weighting are those of a random walk.
+model = HeatSketch(512, affinity="precomputed").fit(graph)
 people = model.row_names_  # in the order of the rows
 
 # %%

@@ -91,7 +91,7 @@ def embed(
     ] = None,
     components: Components = 64,
     power: Power = "all",
-    weighting: Weighting = "symmetric",
+    weighting: Weighting = "auto",
     random_matrix: RandomMatrix = "gaussian",
     seed: Seed = 0,
     neighbors: Neighbors = 15,

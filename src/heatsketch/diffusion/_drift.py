@@ -217,7 +217,7 @@ OPTIONS = {
     "affinity": "affinity",
     "self_loops": "self_loops",
     "normalization": "_normalization",
-    "weighting": "weighting",
+    "weighting": "_weighting",
     "stationary": "stationary",
 }
 

@@ -125,7 +125,7 @@ class HeatEmbedding(
         "affinity": [StrOptions({"gaussian", "precomputed"})],
         "self_loops": ["boolean"],
         "normalization": [StrOptions({"auto", *SCALINGS})],
-        "weighting": [StrOptions({"symmetric", "random_walk"})],
+        "weighting": [StrOptions({"auto", "symmetric", "random_walk"})],
         "engine": [Engine, None],
         **MACHINE_CONSTRAINTS,
     }
@@ -252,7 +252,7 @@ class HeatEmbedding(
 
     def _weighted(self, block: np.ndarray, A: HeatOperator) -> np.ndarray:
         """Weigh rows as the distance asked for does, in place."""
-        if self.weighting == "random_walk":
+        if self._weighting == "random_walk":
             block *= (self.stationary_length_ / A.stationary)[:, np.newaxis]
         return block
 
@@ -573,6 +573,13 @@ class HeatEmbedding(
         if self.normalization != "auto":
             return self.normalization
         return "degree" if self.affinity == "precomputed" else "symmetric"
+
+    @property
+    def _weighting(self) -> str:
+        """The name of the weighting; without it, rows of nodes of high degree would be long."""
+        if self.weighting != "auto":
+            return self.weighting
+        return "random_walk" if self.affinity == "precomputed" else "symmetric"
 
     def _n_neighbors(self, X: Any) -> int | None:
         if self.n_neighbors is None or (self.metric == "precomputed" and sparse.issparse(X)):

@@ -84,7 +84,7 @@ class DiffusionMap(HeatEmbedding):
         affinity="gaussian",
         self_loops=True,
         normalization="auto",
-        weighting="symmetric",
+        weighting="auto",
         engine=None,
         n_jobs=None,
         verbose=None,

@@ -113,10 +113,12 @@ class HeatSketch(HeatEmbedding):
         "bistochastic" scales until all rows sum to one. "auto" is "degree" for
         ``affinity="precomputed"``, where a degree is information, and "symmetric" for points,
         where density depends on the sampling.
-    weighting : {"symmetric", "random_walk"}, default="symmetric"
-        Which diffusion distance: that of the paper, between rows of ``A**p``, or that of Coifman
-        and Lafon, between distributions of a random walk, in which points of low density count
-        for more. The same for the bistochastic normalization.
+    weighting : {"auto", "symmetric", "random_walk"}, default="auto"
+        Which diffusion distance: "symmetric" is that of the paper, between rows of ``A**p``;
+        "random_walk" is that of Coifman and Lafon, between distributions of a random walk, in
+        which points of low density count for more. The same for the bistochastic normalization.
+        "auto" is "random_walk" for ``affinity="precomputed"``, where by the other nodes of high
+        degree are far from each other, and "symmetric" for points.
     stationary : {"drop", "keep"}, default="drop"
         Whether the stationary direction of ``A`` is part of the embedding. "keep" is the paper
         to the letter; it adds a term that compares densities (symmetric) or a translation
@@ -227,7 +229,7 @@ class HeatSketch(HeatEmbedding):
         affinity="gaussian",
         self_loops=True,
         normalization="auto",
-        weighting="symmetric",
+        weighting="auto",
         stationary="drop",
         random_matrix="gaussian",
         random_state=0,

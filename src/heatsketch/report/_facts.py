@@ -40,7 +40,7 @@ def trace(
     if k < 2:
         return None  # which one column does not tell
     seen = {}
-    if model.stationary == "drop" and model.weighting == "symmetric":
+    if model.stationary == "drop" and model._weighting == "symmetric":
         single = ((p, Y) for p, Y in zip(powers, sketches, strict=True) if p != "all")
         for power, Y in single:
             size, error, directions = trace_of_block(Y)  # of a block divided by the root of k

@@ -127,9 +127,7 @@ class Cloud {
   draw() {
     if (!this.plane || !this.paints || !this.image) return;
     const began = performance.now();
-    const background = rgb(cssVariable("--card"));
-    const word = (255 << 24) | (background[2] << 16) | (background[1] << 8) | background[0];
-    new Uint32Array(this.image.data.buffer).fill(word);
+    new Uint32Array(this.image.data.buffer).fill(pixelOf(rgb(cssVariable("--card"))));
     const opacity = clamp(1.7 * this.count ** -0.11, 0.35, 0.9);
     const { lit, chosen } = this;
     const { places } = this.paints;
@@ -158,14 +156,15 @@ class Cloud {
     const { x: xs, y: ys } = this.plane;
     const n = this.count;
     const stride = strideFor(n);
-    const data = this.image.data;
-    for (let c = 0, i = 0; c < n; c++, i = (i + stride) % n) {
+    const pixels = new Uint32Array(this.image.data.buffer);
+    const words = colors.map(pixelOf);
+    for (let c = 0, i = 0; c < n; c++, i = i + stride < n ? i + stride : i + stride - n) {
       if (!isMeant(i)) continue;
       const x = Math.round(left + xs[i] * unitX);
       const y = Math.round(bottom - ys[i] * unitY);
       if (x < edge || y < edge || x >= width - edge || y >= height - edge) continue;
       const place = places[i];
-      press(data, 4 * (y * width + x), stamps[shapes[place]], colors[place]);
+      press(pixels, y * width + x, stamps[shapes[place]], words[place]);
     }
   }
 
@@ -259,7 +258,7 @@ function stamp(shape, radius, width, opacity) {
     for (let x = -reach; x <= reach; x++) {
       const cover = Math.round(256 * opacity * clamp(radius + 0.5 - away(shape, x, y), 0, 1));
       if (cover > 0) {
-        offsets.push(4 * (y * width + x));
+        offsets.push(y * width + x);
         covers.push(cover);
       }
     }
@@ -273,16 +272,23 @@ function away(shape, x, y) {
   return Math.hypot(x, y);
 }
 
-function press(data, start, { offsets, covers }, color) {
-  const red = color[0];
-  const green = color[1];
-  const blue = color[2];
+// A color as it stands in the pixels of an image, opaque.
+function pixelOf([red, green, blue]) {
+  return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+}
+
+// Mix a color into pixels, red and blue at once: the bits between them hold what one product needs.
+function press(pixels, start, { offsets, covers }, color) {
+  const outer = color & 0xff00ff;
+  const green = color & 0x00ff00;
   for (let m = 0; m < offsets.length; m++) {
     const at = start + offsets[m];
-    const cover = covers[m];
-    data[at] += ((red - data[at]) * cover) >> 8;
-    data[at + 1] += ((green - data[at + 1]) * cover) >> 8;
-    data[at + 2] += ((blue - data[at + 2]) * cover) >> 8;
+    const old = pixels[at];
+    const oldOuter = old & 0xff00ff;
+    const oldGreen = old & 0x00ff00;
+    const newOuter = oldOuter + (Math.imul(outer - oldOuter, covers[m]) >> 8);
+    const newGreen = oldGreen + (Math.imul(green - oldGreen, covers[m]) >> 8);
+    pixels[at] = 0xff000000 | (newOuter & 0xff00ff) | (newGreen & 0x00ff00);
   }
 }
 
