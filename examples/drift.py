@@ -75,13 +75,7 @@ def affinity(graphs):
 
 def sketched(first, second):
     """Return the drift of two groups of mice: same regions, same random numbers."""
-    model = HeatSketch(
-        N_COLUMNS,
-        affinity="precomputed",
-        normalization="symmetric",
-        weighting="symmetric",
-        power=POWER,
-    )
+    model = HeatSketch(N_COLUMNS, affinity="precomputed", normalization="symmetric", power=POWER)
     Y, Z = model.fit_transform(affinity(first)), model.fit_transform(affinity(second))
     lengths = np.sqrt((np.sum(Y**2, axis=1) + np.sum(Z**2, axis=1)) / 2)
     return drift(Y, Z, confidence=1 - LEVEL), lengths
@@ -90,11 +84,7 @@ def sketched(first, second):
 def aligned(first, second):
     """Return residuals of orthogonal Procrustes on so many eigenvectors, relative to the rows."""
     model = DiffusionMap(
-        max(N_VECTORS),
-        affinity="precomputed",
-        normalization="symmetric",
-        weighting="symmetric",
-        power=POWER,
+        max(N_VECTORS), affinity="precomputed", normalization="symmetric", power=POWER
     )
     maps = model.fit_transform(affinity(first)), model.fit_transform(affinity(second))
     residuals = []

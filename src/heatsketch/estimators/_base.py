@@ -579,7 +579,7 @@ class HeatEmbedding(
         """The name of the weighting; without it, rows of nodes of high degree would be long."""
         if self.weighting != "auto":
             return self.weighting
-        return "random_walk" if self.affinity == "precomputed" else "symmetric"
+        return "random_walk" if self._normalization == "degree" else "symmetric"
 
     def _n_neighbors(self, X: Any) -> int | None:
         if self.n_neighbors is None or (self.metric == "precomputed" and sparse.issparse(X)):
