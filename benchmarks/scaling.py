@@ -42,21 +42,22 @@ def draw(rows):
     import matplotlib.pyplot as plt
 
     points = [row["points"] for row in rows]
-    figure, (time, memory) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    plt.style.use("heatsketch.plot.heatsketch")
+    figure, (time, memory) = plt.subplots(1, 2, figsize=(10, 4))
     time.loglog(points, [row["seconds"] for row in rows], "o-", color="#0072B2")
-    time.set(xlabel="points", ylabel="seconds", title="Time of a fit (2 cores)")
+    time.set(xlabel="points", ylabel="time, s", title="Time of a fit, 2 cores")
     memory.loglog(points, [row["fit GiB"] for row in rows], "o-", color="#D55E00", label="measured")
     memory.loglog(points, [row["predicted GiB"] for row in rows], "k--", label="predicted")
-    memory.set(xlabel="points", ylabel="GiB", title="Peak memory of a fit, besides X")
-    memory.legend(frameon=False)
+    memory.set(xlabel="points", ylabel="memory, GiB", title="Peak memory besides X")
+    memory.legend()
     for axes in (time, memory):
-        axes.grid(alpha=0.3)
+        axes.grid(visible=True)
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter("")
     for row, offset, side in ((rows[0], (12, -4), "left"), (rows[-1], (-14, -4), "right")):
-        text = f"{row['microseconds a point']:.0f} millionths of a second a point"
+        text = f"{row['microseconds a point']:.0f} µs a point"
         place = row["points"], row["seconds"]
-        time.annotate(text, place, xytext=offset, textcoords="offset points", ha=side, fontsize=8)
+        time.annotate(text, place, xytext=offset, textcoords="offset points", ha=side, fontsize=10)
     figure.savefig(RESULTS / "scaling.png", dpi=150)
 
 

@@ -527,9 +527,11 @@ points, curves, texts and graphs.
 - **Logistic regression on graphs with rows of very different length** (Debian dependencies): a few
   rows in slowly mixing corners of the graph are 50 times longer than the root mean square. Rows of
   length one (`sklearn.preprocessing.Normalizer`), which RandomProjection has by default, help.
-- **Link prediction by distance where degrees are uneven**: links join hubs, and with the symmetric
-  weighting rows of hubs are long, so hubs are far from each other. Rows of length one are better.
-  RandomProjection, which keeps degrees, is better still on the degree-corrected block model.
+- **Links of the degree-corrected block model**: links join hubs, and what tells a hub are the first
+  steps (power 2 alone comes to .71). RandomProjection keeps degrees. By the symmetric weighting, in
+  which rows of hubs are long, the AUC would be .44, and .39 for the Debian dependencies: this is
+  why graphs have that of the random walk.
+- **Karate club**: 34 nodes, of which four have labels. One node is .03.
 """
 
 
