@@ -15,8 +15,8 @@ namespace {
 
 constexpr int AHEAD = 16;  // entries between a prefetch and its use
 constexpr int LINE = 64;   // bytes
-constexpr int64_t NEAR = 32768;    // bytes
-constexpr int64_t AT_A_TIME = 64;  // rows in one tile after the other; their indices stay in the cache
+constexpr int64_t NEAREST_CACHE = 32768;  // bytes
+constexpr int64_t AT_A_TIME = 64;         // rows in one tile after the other; their indices stay in the cache
 
 // Values of diag(left) A diag(right), the weights multiplied first, in float64.
 template <class T, class I>
@@ -134,9 +134,12 @@ template <class T, class I> struct Step {
     Table<T> sums;  // without rows if they are not wanted
 };
 
+// How far apart the rows of x are that a row reads: within the nearest cache, beyond, or in a halo.
+enum Reach { NEAR, FAR, HALO };
+
 // The step of some rows in W columns from `column` on. Factors and terms that are zero are left out.
 // Not inlined: with all tiles in one function the compiler would keep pointers in memory.
-template <int W, bool IS_FAR, class T, class I>
+template <int W, Reach REACH, class T, class I>
 NEVER_INLINE void step_tile(const Step<T, I>& step, Rows rows, int64_t column) {
     using Tile = Lanes<T, W>;
     const Step<T, I> s = step;
@@ -144,14 +147,14 @@ NEVER_INLINE void step_tile(const Step<T, I>& step, Rows rows, int64_t column) {
     const uintptr_t begin = uintptr_t(s.x.data + column), width = s.out.columns * sizeof(T);
     const uintptr_t beyond = uintptr_t(s.halo.data) - uintptr_t(s.x.data) - s.x.rows * width;
     const auto row = [=, own = s.x.rows](int64_t j) {
-        return reinterpret_cast<const T*>(begin + j * width + (j < own ? 0 : beyond));
+        return reinterpret_cast<const T*>(begin + j * width + (REACH != HALO || j < own ? 0 : beyond));
     };
     const I *indices = s.indices.data, *last = indices + s.indices.size - 1;
     const Tile w = Tile::load(&s.w[column]);
     for (int64_t i = rows.first; i < rows.last; ++i) {
         Tile y = Tile::zeros();
         for (int64_t e = s.indptr[i], end = s.indptr[i + 1]; e < end; ++e) {
-            if constexpr (IS_FAR && W * sizeof(T) >= LINE) {
+            if constexpr (REACH != NEAR && W * sizeof(T) >= LINE) {
                 const T* later = row(*std::min(indices + e + AHEAD, last));
                 UNROLL for (int c = 0; c < W; c += LINE / sizeof(T)) PREFETCH(later + c);
             }
@@ -177,22 +180,22 @@ NEVER_INLINE void step_tile(const Step<T, I>& step, Rows rows, int64_t column) {
 template <class T, class I> bool is_far(const Step<T, I>& s, int64_t i) {
     const int64_t begin = s.indptr[i], end = s.indptr[i + 1];
     const int64_t reach = begin < end ? std::abs(int64_t(s.indices[end - 1]) - int64_t(s.indices[begin])) : 0;
-    return reach * s.out.columns * int64_t(sizeof(T)) > NEAR;
+    return reach * s.out.columns * int64_t(sizeof(T)) > NEAREST_CACHE;
 }
 
-template <bool IS_FAR, class T, class I> void step_tiles(const Step<T, I>& s, Rows rows) {
+template <Reach REACH, class T, class I> void step_tiles(const Step<T, I>& s, Rows rows) {
     constexpr int UNIT = 16 / sizeof(T), WIDEST = REGISTER < 16 ? 8 * UNIT : 8 * REGISTER / sizeof(T);
     const int64_t n = s.out.columns;
     int64_t c = 0;
-    for (; c + WIDEST <= n; c += WIDEST) step_tile<WIDEST, IS_FAR>(s, rows, c);
-    if (WIDEST > 16 * UNIT && c + 16 * UNIT <= n) step_tile<16 * UNIT, IS_FAR>(s, rows, c), c += 16 * UNIT;
-    if (WIDEST > 8 * UNIT && c + 8 * UNIT <= n) step_tile<8 * UNIT, IS_FAR>(s, rows, c), c += 8 * UNIT;
-    if (c + 4 * UNIT <= n) step_tile<4 * UNIT, IS_FAR>(s, rows, c), c += 4 * UNIT;
-    if (c + 2 * UNIT <= n) step_tile<2 * UNIT, false>(s, rows, c), c += 2 * UNIT;
-    if (c + UNIT <= n) step_tile<UNIT, false>(s, rows, c), c += UNIT;
-    if (n - c == 3) step_tile<3, false>(s, rows, c);
-    if (n - c == 2) step_tile<2, false>(s, rows, c);
-    if (n - c == 1) step_tile<1, false>(s, rows, c);
+    for (; c + WIDEST <= n; c += WIDEST) step_tile<WIDEST, REACH>(s, rows, c);
+    if (WIDEST > 16 * UNIT && c + 16 * UNIT <= n) step_tile<16 * UNIT, REACH>(s, rows, c), c += 16 * UNIT;
+    if (WIDEST > 8 * UNIT && c + 8 * UNIT <= n) step_tile<8 * UNIT, REACH>(s, rows, c), c += 8 * UNIT;
+    if (c + 4 * UNIT <= n) step_tile<4 * UNIT, REACH>(s, rows, c), c += 4 * UNIT;
+    if (c + 2 * UNIT <= n) step_tile<2 * UNIT, HALO>(s, rows, c), c += 2 * UNIT;
+    if (c + UNIT <= n) step_tile<UNIT, HALO>(s, rows, c), c += UNIT;
+    if (n - c == 3) step_tile<3, HALO>(s, rows, c);
+    if (n - c == 2) step_tile<2, HALO>(s, rows, c);
+    if (n - c == 1) step_tile<1, HALO>(s, rows, c);
 }
 
 template <class T, class I>
@@ -209,10 +212,12 @@ void heat_step(Ints indptr, Vector<const I> indices, Vector<const T> values, Tab
                        totals.data, terms, sums};
     for (Rows some = rows; some.first < rows.last; some.first += AT_A_TIME) {
         some.last = std::min(some.first + AT_A_TIME, rows.last);
-        if (is_far(s, (some.first + some.last) / 2))
-            step_tiles<true>(s, some);
+        if (halo.rows)
+            step_tiles<HALO>(s, some);
+        else if (is_far(s, (some.first + some.last) / 2))
+            step_tiles<FAR>(s, some);
         else
-            step_tiles<false>(s, some);
+            step_tiles<NEAR>(s, some);
     }
 }
 
