@@ -40,10 +40,12 @@ lowest: ## the tests with the lowest version of each library that we allow, in b
 	--deselect tests/test_plot.py::test_pictures_look_as_they_did tests # drawn by a later matplotlib
 
 sanitize: ## the tests of compiled loops and hostile input with AddressSanitizer and UBSan, in build/sanitize
-	python -m pip install --quiet --no-deps --upgrade --target build/sanitize --config-settings cmake.define.HEATSKETCH_SANITIZE=ON .
-	PYTHONPATH=build/sanitize PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
+	python -m venv build/sanitize # of its own: an editable install would hide the library under test
+	build/sanitize/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	build/sanitize/bin/python -m pip install --quiet --group test --config-settings cmake.define.HEATSKETCH_SANITIZE=ON ".[all]"
+	PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so)" \
-	python -m pytest --timeout=3600 -p no:cacheprovider tests/core/test_kernels.py tests/graph tests/io/test_hostile_files.py tests/persistence/test_changed_files.py
+	build/sanitize/bin/python -m pytest --timeout=3600 -p no:cacheprovider tests/core/test_kernels.py tests/graph tests/io/test_hostile_files.py tests/persistence/test_changed_files.py
 
 nightly: ## what takes too long for every change: more examples, flipped bits, kills by the system
 	HEATSKETCH_BIT_FLIPS=10000 HEATSKETCH_CHANGED_FILES=20000 HEATSKETCH_STRACE=1 \
