@@ -45,7 +45,19 @@ def readable(cell):
 
 def sections():
     yield HEAD
-    written = scaling, million, products, powers, small, limits, tiles, eigenpairs, cluster, chaos
+    written = (
+        scaling,
+        million,
+        graphs,
+        products,
+        powers,
+        small,
+        limits,
+        tiles,
+        eigenpairs,
+        cluster,
+        chaos,
+    )
     for section in (*written, epsilon, compare):
         if (RESULTS / f"{section.__name__}.json").exists():
             yield from section(read(section.__name__))
@@ -77,6 +89,20 @@ points, where the exact graph is affordable, distances from our graph and the sa
 have a mean of {spread["mean"]:.3f} and a spread of {spread["spread"]:.3f} relative to those from
 the exact one; the sketch's own error is 0.125 (`benchmarks/million.py`).
 """
+
+
+def graphs(found):
+    yield """## Neighbour graphs of equal recall
+
+Seconds to find 15 neighbours of all points, two threads. Of the others the cheapest setting whose
+recall is at least ours less 0.005, or the dearest (`benchmarks/graphs.py`).
+"""
+    for name, methods in found.items():
+        rows = [
+            {"method": method, "seconds": row["seconds"], "recall": f"{row['recall']:.3f}"}
+            for method, row in methods.items()
+        ]
+        yield f"{name}:\n\n{table(rows)}"
 
 
 def products(ratios):
