@@ -55,7 +55,7 @@ def draw(rows):
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter("")
     for row, offset, side in ((rows[0], (12, -4), "left"), (rows[-1], (-14, -4), "right")):
-        text = f"{row['microseconds a point']:.0f} µs a point"
+        text = f"{row['microseconds a point']:.0f} μs a point"
         place = row["points"], row["seconds"]
         time.annotate(text, place, xytext=offset, textcoords="offset points", ha=side, fontsize=10)
     figure.savefig(RESULTS / "scaling.png", dpi=150)
