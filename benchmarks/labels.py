@@ -26,6 +26,7 @@ from time import perf_counter
 
 import numpy as np
 from data import digits, fashion, manifold
+from page import readable
 from provenance import commit
 from scipy import sparse
 from scipy.sparse.linalg import splu
@@ -362,7 +363,8 @@ def table(section, results):
     rows = []
     for key, found in results[section].items():
         if section in ("coverage", "fates"):
-            rows.append({"": key, **{name: v for name, v in found.items() if name != "commit"}})
+            shown = {name: readable(value) for name, value in found.items() if name != "commit"}
+            rows.append({"": key, **shown})
             continue
         best = {}
         for title, result in found.items():
