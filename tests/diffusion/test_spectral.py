@@ -75,7 +75,7 @@ def test_signs_are_fixed(seed):
 @pytest.mark.parametrize("normalization", SCALINGS)
 def test_the_estimator_is_algorithm_3(normalization, power):
     X = cloud(80, 2)
-    options = {"power": power, "epsilon": 0.5, "n_neighbors": None}
+    options = {"power": power, "epsilon": 0.5, "n_neighbors": None, "weighting": "symmetric"}
     model = DiffusionMap(3, normalization=normalization, **options).fit(X)
     A = operator(X, normalization)
     np.testing.assert_allclose(
