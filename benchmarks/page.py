@@ -45,20 +45,8 @@ def readable(cell):
 
 def sections():
     yield HEAD
-    written = (
-        scaling,
-        million,
-        graphs,
-        products,
-        powers,
-        small,
-        limits,
-        tiles,
-        eigenpairs,
-        cluster,
-        chaos,
-    )
-    for section in (*written, epsilon, compare):
+    local = scaling, million, graphs, products, powers, small, limits, tiles, eigenpairs
+    for section in (*local, cluster, chaos, epsilon, compare):
         if (RESULTS / f"{section.__name__}.json").exists():
             yield from section(read(section.__name__))
 

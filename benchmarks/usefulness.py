@@ -528,9 +528,8 @@ points, curves, texts and graphs.
   rows in slowly mixing corners of the graph are 50 times longer than the root mean square. Rows of
   length one (`sklearn.preprocessing.Normalizer`), which RandomProjection has by default, help.
 - **Links of the degree-corrected block model**: links join hubs, and what tells a hub are the first
-  steps (power 2 alone comes to .71). RandomProjection keeps degrees. By the symmetric weighting, in
-  which rows of hubs are long, the AUC would be .45, and .39 for the Debian dependencies: this is
-  why graphs have that of the random walk.
+  steps (power 2 alone comes to .71). RandomProjection keeps degrees. With
+  the symmetric weighting rows of hubs are long, and random pairs would be closer than linked ones.
 - **Karate club**: 34 nodes, of which four have labels. One node is .03.
 """
 

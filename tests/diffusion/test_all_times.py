@@ -38,6 +38,7 @@ from heatsketch.graph import neighbor_graph
 from heatsketch.graph._neighbors import label_components
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+from usefulness import measure_links, without_some_edges
 from usefulness_data import GRAPHS
 
 SCALINGS = {
@@ -350,3 +351,18 @@ def test_blocks_of_a_graph_with_uneven_degrees_are_found(seed):
         assert found >= 2 * node_accuracy(before.fit_transform(adjacency), y, seed)
     peer = embedding.RandomProjection(64, random_state=seed).fit_transform(adjacency)
     assert found >= node_accuracy(peer, y, seed) + 0.05
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_linked_hubs_are_close_by_default_and_far_by_the_weighting_of_the_paper(seed):
+    graph = GRAPHS["degree-corrected block model"]()["graph"]
+    rest, links, others = without_some_edges(graph, seed)
+    scores = [
+        measure_links(
+            HeatSketch(affinity="precomputed", weighting=weighting).fit_transform(rest),
+            links,
+            others,
+        )["link AUC"]
+        for weighting in ("auto", "symmetric")
+    ]
+    assert scores[0] > 0.6 > 0.5 > scores[1]

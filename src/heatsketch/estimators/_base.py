@@ -576,7 +576,7 @@ class HeatEmbedding(
 
     @property
     def _weighting(self) -> str:
-        """The name of the weighting; without it, rows of nodes of high degree would be long."""
+        """The name of the weighting; "degree" gives nodes of high degree long rows otherwise."""
         if self.weighting != "auto":
             return self.weighting
         return "random_walk" if self._normalization == "degree" else "symmetric"

@@ -117,8 +117,8 @@ class HeatSketch(HeatEmbedding):
         Which diffusion distance: "symmetric" is that of the paper, between rows of ``A**p``;
         "random_walk" is that of Coifman and Lafon, between distributions of a random walk, in
         which points of low density count for more. The same for the bistochastic normalization.
-        "auto" is "random_walk" for the normalization "degree", where by the other one nodes of
-        high degree are far from each other, and "symmetric" otherwise.
+        "auto" is "random_walk" for the normalization "degree", with which "symmetric" would put
+        nodes of high degree far from each other, and "symmetric" for the others.
     stationary : {"drop", "keep"}, default="drop"
         Whether the stationary direction of ``A`` is part of the embedding. "keep" is the paper
         to the letter; it adds a term that compares densities (symmetric) or a translation

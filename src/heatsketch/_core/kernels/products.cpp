@@ -191,6 +191,7 @@ template <Reach REACH, class T, class I> void step_tiles(const Step<T, I>& s, Ro
     if (WIDEST > 16 * UNIT && c + 16 * UNIT <= n) step_tile<16 * UNIT, REACH>(s, rows, c), c += 16 * UNIT;
     if (WIDEST > 8 * UNIT && c + 8 * UNIT <= n) step_tile<8 * UNIT, REACH>(s, rows, c), c += 8 * UNIT;
     if (c + 4 * UNIT <= n) step_tile<4 * UNIT, REACH>(s, rows, c), c += 4 * UNIT;
+    // Narrow tiles prefetch nothing, and one form with a halo or without is enough.
     if (c + 2 * UNIT <= n) step_tile<2 * UNIT, HALO>(s, rows, c), c += 2 * UNIT;
     if (c + UNIT <= n) step_tile<UNIT, HALO>(s, rows, c), c += UNIT;
     if (n - c == 3) step_tile<3, HALO>(s, rows, c);
