@@ -1,10 +1,12 @@
 r"""Columns of numbers, smoothed over a graph.
 
-.. math:: S = P^t X, \qquad P = \mathrm{diag}(v)^{-1} A \, \mathrm{diag}(v)
+.. math:: S = \bar s \, \frac{P^t X}{P^t s}, \qquad P = \mathrm{diag}(v)^{-1} A \, \mathrm{diag}(v)
 
 ``P`` is the random walk of the heat operator ``A`` with the stationary direction ``v``. Its rows
-are nonnegative and sum to one, so that a smoothed value is a weighted mean of values nearby. This
-is MAGIC (van Dijk et al., 2018) on the graph of a fitted model.
+are nonnegative and sum to one, so that a smoothed value is a weighted mean of values nearby. The
+sizes ``s`` are one, unless rows were measured to different depths, like cells: counts nearby are
+then added up and divided by the depths nearby, and :math:`\bar s` is the mean depth. This is MAGIC
+(van Dijk et al., 2018) on the graph of a fitted model.
 
 The time ``t`` is chosen by data that smoothing does not see. Counts are split at random into two
 independent halves, if they are Poisson: one is smoothed, and the other judges. Of other numbers, a
@@ -12,15 +14,13 @@ tenth of the entries is held out. The score is the correlation of a smoothed col
 held out, averaged over columns. Noise of what was held out lowers the correlations at all times by
 the same factor, so that the largest is at the time whose result correlates best with the values
 without noise. A squared error or a likelihood would ask for the right scale, too, which smoothing
-shrinks, and so prefer shorter times. Two more rules keep the time from being too short. Counts of
-many columns are judged as shares of the sum of their row, since both halves have the depth at which
-the row was measured. And the longest time is taken whose score is within 1 % of the best: if the
-graph was made from the same values, neighbours share some of their noise.
+shrinks, and so prefer shorter times. The longest time is taken whose score is within one standard
+error of the best, over columns (Breiman et al., 1984): of few data, short times look best by
+chance more often than long ones, since they differ more.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -36,8 +36,6 @@ TIMES = (0, 1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128)
 PATIENCE = 3  # times in a row that are no better than the best, after which no more are tried
 CHOICE_COLUMNS = 64  # columns that the time is chosen from
 HELD_OUT = 0.1
-NEARLY_BEST = 0.99  # share of the best score, with which the longest time is chosen
-SHARED_COLUMNS = 32  # counts of so many columns are judged as shares of the sum of their row
 CHUNK_BYTES = 2**28  # of columns that are smoothed at a time
 SEED = 0
 
@@ -77,9 +75,17 @@ class Smoothing(NamedTuple):
 
 
 def smooth(
-    A: Any, values: Any, *, time: Any = "auto", order: Any = None, out: Any = None
+    A: Any,
+    values: Any,
+    *,
+    time: Any = "auto",
+    sizes: Any = None,
+    order: Any = None,
+    out: Any = None,
 ) -> Smoothing:
-    """Smooth columns of numbers over a graph.
+    r"""Smooth columns of numbers over a graph.
+
+    .. math:: S = \bar s \, \frac{P^t X}{P^t s}
 
     Parameters
     ----------
@@ -87,6 +93,9 @@ def smooth(
     values : array or sparse matrix of shape (n, m) or (n,)
     time : int or "auto", default="auto"
         Number of steps.
+    sizes : array of shape (n,) or "sum", optional
+        What each row was measured with, ``s``: the depth of a cell, the length of a text. "sum"
+        takes the sums of rows. If left out, all sizes are one.
     order : array of int of shape (n,), optional
         Row of ``values`` that belongs to each row of ``A``; all in order if left out.
     out : anything of shape (n, m) that takes ``out[:, columns] = block``, optional
@@ -109,12 +118,16 @@ def smooth(
     order = np.arange(n_rows) if order is None else order
     columns, shape = _checked_values(values, n_rows)
     out = _checked_output(out, columns.shape, A.dtype)
+    sizes = _checked_sizes(sizes, columns)
     times, scores = np.empty(0, int), np.empty(0)
     if isinstance(time, str) and time == "auto":
-        times, scores = time_scores(A, columns, order)
-        time = times[scores >= NEARLY_BEST * scores.max()].max()
+        times, by_column = time_scores(A, columns, order, sizes)
+        scores, time = by_column.mean(axis=1), longest_of_the_best(times, by_column)
     time = check_integer("time", time, least=0)
-    for some, block in _smoothed_chunks(A, columns, time, order):
+    nearby = 1.0
+    if sizes is not None:
+        nearby = walk(A, sizes[order].astype(A.dtype), time) / sizes.mean()
+    for some, block in _smoothed_chunks(A, columns, time, order, nearby):
         out[:, some] = block
     return Smoothing(out.reshape(shape) if len(shape) == 1 else out, time, times, scores)
 
@@ -167,6 +180,31 @@ def _checked_output(out: Any, shape: tuple[int, int], dtype: Any) -> Any:
     return out
 
 
+def _checked_sizes(sizes: Any, columns: Any) -> np.ndarray | None:
+    """Return positive sizes as a column; rows without any count get the size one."""
+    if sizes is None:
+        return None
+    if isinstance(sizes, str):
+        if sizes != "sum":
+            raise HeatSketchError(f"sizes={sizes!r} is unknown; use 'sum', an array or None.")
+        sums = np.asarray(columns.sum(axis=1), np.float64).reshape(-1, 1)
+        if sums.min() < 0:
+            row = int(sums.argmin())
+            raise HeatSketchError(
+                f"sizes='sum', and row {row} of values has the sum {sums[row, 0]:.3g}; give counts, "
+                "or sizes above zero."
+            )
+        return np.where(sums > 0, sums, 1.0)
+    given = plain_floats(np.reshape(sizes, (-1, 1)), "sizes").astype(np.float64)
+    check_finite(given, name="sizes")
+    if len(given) != columns.shape[0] or given.min() <= 0:
+        raise HeatSketchError(
+            f"sizes has {len(given)} numbers of which the smallest is {given.min():.3g}; give one "
+            f"above zero for each of the {columns.shape[0]} rows."
+        )
+    return given
+
+
 def _dense(columns: Any, some: Any, order: np.ndarray, dtype: Any) -> np.ndarray:
     """Return some columns as a block, its rows in the order of the operator."""
     block = columns[:, some]
@@ -175,7 +213,7 @@ def _dense(columns: Any, some: Any, order: np.ndarray, dtype: Any) -> np.ndarray
 
 
 def _smoothed_chunks(
-    A: Any, columns: Any, time: int, order: np.ndarray
+    A: Any, columns: Any, time: int, order: np.ndarray, nearby: Any
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield the columns of some chunks, and what they become, in the order that was given."""
     n_rows, n_columns = columns.shape
@@ -183,15 +221,18 @@ def _smoothed_chunks(
     places, done = np.argsort(order), steps("smoothing", -(-n_columns // width))
     for start in range(0, n_columns, width):
         some = slice(start, min(start + width, n_columns))
-        yield some, walk(A, _dense(columns, some, order, A.dtype), time)[places]
+        block = walk(A, _dense(columns, some, order, A.dtype), time)
+        yield some, (block / nearby)[places]
         done()
 
 
 # --- the time ---------------------------------------------------------------------------------
 
 
-def time_scores(A: Any, columns: Any, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return times, and how well smoothed columns agree with what was held out.
+def time_scores(
+    A: Any, columns: Any, order: np.ndarray, sizes: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return times, and how well each smoothed column agrees then with what was held out.
 
     Examples
     --------
@@ -203,7 +244,7 @@ def time_scores(A: Any, columns: Any, order: np.ndarray) -> tuple[np.ndarray, np
     >>> K = np.eye(90) + np.eye(90, k=1) + np.eye(90, k=-1)
     >>> counts = np.random.default_rng(0).poisson(np.linspace(0, 9, 90)[:, np.newaxis] * [1, 1])
     >>> times, scores = time_scores(heat_operator(K, degree_scaling(K)), counts, np.arange(90))
-    >>> bool(times[scores.argmax()] > 2)
+    >>> bool(times[scores.mean(axis=1).argmax()] > 2)
     True
     """
     rng = np.random.default_rng(SEED)
@@ -211,20 +252,36 @@ def time_scores(A: Any, columns: Any, order: np.ndarray) -> tuple[np.ndarray, np
     block = _dense(columns, some, order, np.float64)
     # Drawn in the order that was given, so that the order of the operator changes nothing.
     given = block[np.argsort(order)]
-    if _are_counts(columns):
-        score_at = _split_counts(A, given, order, rng, _depths(columns))
-    else:
-        score_at = _held_out_entries(A, given, order, rng)
+    sizes = np.ones((len(given), 1)) if sizes is None else sizes
+    score_of = _split_counts if _are_counts(columns) else _held_out_entries
+    score_at = score_of(A, given, order, rng, sizes)
     times: list[int] = []
-    scores: list[float] = []
+    scores: list[np.ndarray] = []
     done = steps("choosing the time", len(TIMES))
     for time in TIMES:
         times.append(time)
         scores.append(score_at(time))
         done()
-        if len(scores) - 1 - int(np.argmax(scores)) >= PATIENCE:
+        if len(scores) - 1 - int(np.argmax(np.mean(scores, axis=1))) >= PATIENCE:
             break
     return np.array(times), np.array(scores)
+
+
+def longest_of_the_best(times: np.ndarray, scores: np.ndarray) -> int:
+    """Return the longest time whose mean score is one standard error below the best, or less.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion._smoothing import longest_of_the_best
+    >>> longest_of_the_best(np.array([1, 2, 4]), np.array([[0.1, 0.2], [0.3, 0.5], [0.4, 0.3]]))
+    4
+    >>> longest_of_the_best(np.array([1, 2, 4]), np.array([[0.1, 0.2], [0.3, 0.5], [0.2, 0.3]]))
+    2
+    """
+    below = scores[scores.mean(axis=1).argmax()] - scores
+    error = below.std(axis=1) / np.sqrt(max(scores.shape[1] - 1, 1))
+    return int(times[below.mean(axis=1) <= error].max())
 
 
 def _sampled_columns(columns: Any, rng: np.random.Generator) -> np.ndarray:
@@ -242,37 +299,34 @@ def _are_counts(columns: Any) -> bool:
     return all(bool((part == np.rint(part)).all()) for part in parts)
 
 
-def _depths(columns: Any) -> np.ndarray:
-    """Return what counts of a row are divided by: their sum, or one if there are few columns."""
-    if columns.shape[1] < SHARED_COLUMNS:
-        return np.ones((columns.shape[0], 1))
-    return np.maximum(np.asarray(columns.sum(axis=1), np.float64).reshape(-1, 1), 1)
-
-
 def _split_counts(
-    A: Any, given: np.ndarray, order: np.ndarray, rng: np.random.Generator, depths: np.ndarray
-) -> Callable[[int], float]:
+    A: Any, given: np.ndarray, order: np.ndarray, rng: np.random.Generator, sizes: np.ndarray
+) -> Callable[[int], np.ndarray]:
     """Return a function of time that smooths one half of the counts, and asks the other."""
     half = rng.binomial(given.astype(np.int64), 0.5).astype(np.float64)
-    other = ((given - half) / depths)[order]
-    state = _Walk(A, half[order])
-    return lambda time: _mean_correlation(state.at(time), other, np.ones_like(other))
+    other = ((given - half) / sizes)[order]
+    known, weights = _Walk(A, half[order]), _Walk(A, sizes[order])
+
+    def score(time: int) -> np.ndarray:
+        return _correlations(known.at(time) / weights.at(time), other, np.ones_like(other))
+
+    return score
 
 
 def _held_out_entries(
-    A: Any, given: np.ndarray, order: np.ndarray, rng: np.random.Generator
-) -> Callable[[int], float]:
+    A: Any, given: np.ndarray, order: np.ndarray, rng: np.random.Generator, sizes: np.ndarray
+) -> Callable[[int], np.ndarray]:
     """Return a function of time that smooths most entries, and asks the others."""
     is_out = (rng.random(given.shape) < HELD_OUT)[order]
-    values, kept = given[order], ~is_out
+    shares, kept, sizes = (given / sizes)[order], ~is_out, sizes[order]
     # Without its mean, a column of which too little is near is predicted by its mean.
-    values = values - values.mean(axis=0, where=kept) if kept.any(axis=0).all() else values
-    known, weights = _Walk(A, values * kept), _Walk(A, kept.astype(np.float64))
+    shares = shares - shares.mean(axis=0, where=kept) if kept.any(axis=0).all() else shares
+    known, weights = _Walk(A, shares * sizes * kept), _Walk(A, sizes * kept)
 
-    def score(time: int) -> float:
+    def score(time: int) -> np.ndarray:
         weight = weights.at(time)
-        found = np.divide(known.at(time), weight, out=np.zeros_like(values), where=weight > 1e-9)
-        return _mean_correlation(found, values, is_out)
+        found = np.divide(known.at(time), weight, out=np.zeros_like(shares), where=weight > 1e-9)
+        return _correlations(found, shares, is_out)
 
     return score
 
@@ -288,12 +342,11 @@ class _Walk:
         return self.block.astype(np.float64)
 
 
-def _mean_correlation(x: np.ndarray, y: np.ndarray, where: np.ndarray) -> float:
-    """Return the mean over columns of correlations between some entries; of constants it is 0."""
+def _correlations(x: np.ndarray, y: np.ndarray, where: np.ndarray) -> np.ndarray:
+    """Return the correlation of each column between some entries; of constants it is 0."""
     counts = np.maximum(where.sum(axis=0), 1)
     x = where * (x - (where * x).sum(axis=0) / counts)
     y = where * (y - (where * y).sum(axis=0) / counts)
     lengths = np.sqrt((x**2).sum(axis=0) * (y**2).sum(axis=0))
     products = (x * y).sum(axis=0)
-    ratios = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
-    return math.fsum(ratios) / len(ratios)
+    return np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)

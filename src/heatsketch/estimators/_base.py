@@ -344,7 +344,9 @@ class HeatEmbedding(
         return model._in_given_order(found)
 
     @with_n_jobs
-    def smooth(self, values: Any, *, time: Any = "auto", out: Any = None) -> Smoothing:
+    def smooth(
+        self, values: Any, *, time: Any = "auto", sizes: Any = None, out: Any = None
+    ) -> Smoothing:
         """Smooth columns of numbers over the graph, to reduce their noise.
 
         A smoothed value is a weighted mean over the places of a random walk after ``time`` steps:
@@ -357,9 +359,13 @@ class HeatEmbedding(
             at a time.
         time : int or "auto", default="auto"
             Number of steps. "auto" chooses the longest time at which a sample of at most 64 columns
-            agrees with data that were held out within 1 % of the best: half of the counts, if all
-            values are counts, else a tenth of the entries. Noise must be independent between
-            entries, and counts about Poisson.
+            agrees with data that were held out within one standard error of the best: half of the
+            counts, if all values are counts, else a tenth of the entries. Noise must be independent
+            between entries, and counts about Poisson.
+        sizes : array of shape (n_samples,) or "sum", optional
+            What each row was measured with, such as the depth of a cell; "sum" takes the sums of
+            rows. Smoothed values are then divided by smoothed sizes, and have the scale of a row of
+            mean size.
         out : array of shape (n_samples, m), optional
             Where the result goes, such as an array of zarr or ``numpy.memmap``.
 
@@ -370,7 +376,7 @@ class HeatEmbedding(
         """
         model = self._as_fitted()
         A, order = model._training_operator("smooth"), in_memory(model.order_)
-        return smooth(A, values, time=time, order=order, out=out)
+        return smooth(A, values, time=time, sizes=sizes, order=order, out=out)
 
     def vectors(
         self, X: Any = None, *, normalize: bool = True, append: Any = None, weight: float = 0.5
