@@ -170,7 +170,6 @@ def _write_page(
 def _reply(found: Any, sample: np.ndarray, written: list[Path]) -> Reply:
     sizes = np.bincount(sample), np.bincount(sample[found.flagged], minlength=2)
     rows, flagged = (dict(zip(SAMPLES, map(int, counts), strict=True)) for counts in sizes)
-    times, counts = np.unique(found.power[found.flagged], return_counts=True)
     result = {
         "p_value": found.p_value,
         "level": found.level,
@@ -178,7 +177,7 @@ def _reply(found: Any, sample: np.ndarray, written: list[Path]) -> Reply:
         "times": POWERS,
         "rows": rows,
         "flagged": flagged,
-        "flagged_by_time": dict(zip(times.tolist(), counts.tolist(), strict=True)),
+        "time": found.power,
         "written": [str(path) for path in written],
     }
     verdict = "differ" if found.p_value <= found.level else "do not differ"
@@ -187,7 +186,7 @@ def _reply(found: Any, sample: np.ndarray, written: list[Path]) -> Reply:
         f"{found.flagged.sum()} of {len(sample)} rows flagged: {flagged['reference']} of the "
         f"reference, {flagged['current']} of the current table",
         *_directions(found),
-        f"Diffusion times tested: {', '.join(map(str, POWERS))}",
+        f"Diffusion time: {found.power}, of {', '.join(map(str, POWERS))}",
         f"Written: {', '.join(map(str, written))}",
     ]
     return Reply(result, "\n".join(lines))

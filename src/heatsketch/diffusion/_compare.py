@@ -14,11 +14,12 @@ of them. The statistic is the largest :math:`|z|` over rows, groups and powers,
 If groups do not differ, the ``B + 1`` columns are exchangeable, given the operator. All of them
 enter the scale of a row alike, so that :math:`T_0, \ldots, T_B` are exchangeable, too: ``P`` is at
 most ``level`` with a probability of at most ``level``, for any ``A``, number of rows and powers.
-Counted for one row, :math:`\#\{b : T_b \ge |z_i|\} / (B + 1)` is its p-value adjusted for all
-rows (Westfall and Young, 1993): the family-wise error of the rows that are flagged is ``level``.
-A value ``y`` depends on the rows that heat reaches in ``p`` steps, and on the share
+Counted for one row and power, :math:`\#\{b : T_b \ge |z_i|\} / (B + 1)` is a p-value adjusted for
+all rows and powers (Westfall and Young, 1993): the family-wise error of the rows that are flagged
+is ``level``. A value ``y`` depends on the rows that heat reaches in ``p`` steps, and on the share
 :math:`\pi_a` in all. So a change elsewhere flags a row if heat from there reaches it, or if the
-change is so large that the share of the group falls everywhere else.
+change is so large that the share of the group falls everywhere else. Rows are therefore judged at
+the shortest power at which any row is flagged.
 
 A unit is a row, unless rows belong together; all rows of a unit are permuted as one. The units of
 a permutation are sorted by random numbers that depend on the seed, the unit and the permutation
@@ -58,7 +59,7 @@ from heatsketch.exceptions import DtypeError, HeatSketchError, HeatSketchWarning
 from heatsketch.graph._joined import joined_graph
 from heatsketch.graph._neighbors import Neighbors
 
-POWERS = (2, 4, 8, 16)
+POWERS = (3, 6, 12, 24)
 SAMPLES = ("reference", "new")  # the groups of a new sample and what it is compared with
 TILE_BYTES = 2**31  # that permutations may take at a time
 KEYS_AT_A_TIME = 8  # columns that one tile of the random stream holds
@@ -72,19 +73,20 @@ class Comparison:
     Attributes
     ----------
     p_value : float
-        How likely groups that do not differ look so different around any row.
+        How likely groups that do not differ look so different around any row, at any power.
+    power : int
+        The diffusion time that all rows are judged at: the shortest at which a row is flagged, or
+        that of the largest ``z`` if none is.
     p_values : array of shape (n,)
-        The same for each row, adjusted for all rows.
+        P-value of each row at this power, adjusted for all rows and powers.
     z : array of shape (n,)
         How far the share of :attr:`group` around the row is from its mean over permutations, in
-        standard deviations: of all groups and powers the one that is farthest.
+        standard deviations: of all groups the one that is farthest.
     effect : array of shape (n,)
         That share less its mean over permutations: 0.2 where 70 % are of the group, and 50 % are
         expected.
     group : array of shape (n,)
         The group that ``z`` and ``effect`` are about; always the second of two.
-    power : array of int of shape (n,)
-        The diffusion time that ``z`` and ``effect`` are about.
     groups : array
         All groups, sorted.
     level : float
@@ -102,11 +104,11 @@ class Comparison:
     """
 
     p_value: float
+    power: int
     p_values: np.ndarray
     z: np.ndarray
     effect: np.ndarray
     group: np.ndarray
-    power: np.ndarray
     groups: np.ndarray
     level: float
     n_permutations: int
@@ -127,7 +129,7 @@ class Comparison:
         -------
         Comparison
         """
-        names = ("p_values", "z", "effect", "group", "power")
+        names = ("p_values", "z", "effect", "group")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
     def __repr__(self) -> str:
@@ -184,9 +186,10 @@ def compare_groups(
     units : array of shape (n,), optional
         Rows with the same label belong to one unit, for instance one person, and are permuted as
         one. All are of one group. If left out, each row is a unit.
-    powers : iterable of int, default=(2, 4, 8, 16)
+    powers : iterable of int, default=(3, 6, 12, 24)
         Diffusion times: how far around a row to look. The largest ``z`` of all powers counts, in
-        permutations too, so that the test keeps its level.
+        permutations too, so that the test keeps its level. Rows are flagged at the shortest power
+        that flags any, which places a change best.
     n_permutations : int, default=199
     level : float, default=0.05
         Family-wise error of the rows that are flagged.
@@ -231,19 +234,24 @@ def compare_groups(
     observed = shares.observed()
     scales, maxima = _scales_and_maxima(shares, observed, n_permutations)
     blocks, scales = ([in_memory(array) for array in arrays] for arrays in (observed, scales))
+    counted = design.groups[-shares.n_counted :]
+    shape = A.shape[0], len(shares.powers), len(counted)
     z = np.hstack([_ratio(Y[:, :-1], s) for Y, s in zip(blocks, scales, strict=True)])
     effect = np.hstack([Y[:, :-1] / Y[:, -1:] for Y in blocks])
-    # Of all powers and groups the one that is farthest from its mean over permutations.
-    counted = design.groups[-shares.n_counted :]
-    best, places = np.argmax(np.abs(z), axis=1), np.arange(len(z))
-    p_values = _adjusted_p_values(np.abs(z[places, best]), maxima, A.dtype)
+    sizes, n_rows = np.abs(z).reshape(shape), len(z)
+    p_values = _adjusted_p_values(sizes.max(axis=2), maxima, A.dtype)
+    # The shortest power that flags a row, or else that of the largest z.
+    flags = p_values.min(axis=0) <= level
+    time = int(flags.argmax() if flags.any() else sizes.max(axis=(0, 2)).argmax())
+    best = sizes[:, time].argmax(axis=1)
+    cell = np.arange(n_rows), time * len(counted) + best
     return Comparison(
         p_value=float(p_values.min()),
-        p_values=p_values,
-        z=z[places, best],
-        effect=effect[places, best],
-        group=counted[best % len(counted)],
-        power=np.repeat(shares.powers, len(counted))[best],
+        power=shares.powers[time],
+        p_values=p_values[:, time],
+        z=z[cell],
+        effect=effect[cell],
+        group=counted[best],
         groups=design.groups,
         level=level,
         n_permutations=n_permutations,
