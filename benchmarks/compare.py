@@ -4,18 +4,25 @@
 
     python benchmarks/compare.py --level 200    # null runs in each of six settings
     python benchmarks/compare.py --power 50     # runs for each data set and change
+    python benchmarks/compare.py --power 50 --peers PYTHON  # alibi-detect and Evidently, from there
     python benchmarks/compare.py --flags 50     # how many flagged rows belong to the change
     python benchmarks/compare.py --size 2000000 # seconds and memory beyond the graph
 
 Each part is written to docs/benchmarks/compare.json row by row, with the commit; rows that have
 enough runs are not measured again. The other tests are: maximum mean discrepancy with a Gaussian
 kernel of median bandwidth and 199 permutations; the held-out accuracy of a logistic regression
-against one half; Kolmogorov-Smirnov tests of all features with Bonferroni's correction.
+against one half; Kolmogorov-Smirnov tests of all features with Bonferroni's correction. With
+--peers, the defaults of alibi-detect (KSDrift; its MMDDrift needs a deep-learning framework, and is
+the test above) and of Evidently for embeddings (a classifier), which want another NumPy.
 """
 
 import argparse
+import json
+import subprocess
+import tempfile
 import warnings
-from functools import cache
+from functools import cache, partial
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -202,6 +209,41 @@ def power_row(name, n_runs):
     return {test: round(n_found / n_runs, 3) for test, n_found in found.items()}
 
 
+PEERS = """
+import json, sys, warnings
+warnings.simplefilter("ignore")
+import numpy as np, pandas as pd
+from alibi_detect.cd import KSDrift
+from evidently.legacy.metrics import EmbeddingsDriftMetric
+from evidently.legacy.pipeline.column_mapping import ColumnMapping
+from evidently.legacy.report import Report
+runs = np.load(sys.argv[1], mmap_mode="r")
+half, names = runs.shape[1] // 2, [f"x{i}" for i in range(runs.shape[2])]
+found = {"alibi-detect": 0, "Evidently": 0}
+for X in runs:
+    old, new = np.array(X[:half]), np.array(X[half:])
+    found["alibi-detect"] += int(KSDrift(old, p_val=0.05).predict(new)["data"]["is_drift"])
+    report = Report(metrics=[EmbeddingsDriftMetric("x")])
+    tables = (pd.DataFrame(rows, columns=names) for rows in (old, new))
+    mapping = ColumnMapping(embeddings={"x": names})
+    report.run(reference_data=next(tables), current_data=next(tables), column_mapping=mapping)
+    found["Evidently"] += int(report.as_dict()["metrics"][0]["result"]["drift_detected"])
+print(json.dumps({name: round(count / len(runs), 3) for name, count in found.items()}))
+"""
+
+
+def peers_row(name, n_runs, python):
+    """Return how often the tests of another environment find the same samples to differ."""
+    source, change = name.split(": ")
+    seeds = range(FIRST_SEED, FIRST_SEED + n_runs)
+    runs = [two_samples(source, change, np.random.default_rng(seed))[0] for seed in seeds]
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(Path(folder, "runs.npy"), np.array(runs, np.float32))
+        command = [python, "-c", PEERS, str(Path(folder, "runs.npy"))]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 POWERS = [f"{source}: {change}" for source in DATA for change in CHANGES]
 
 
@@ -290,12 +332,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--level", type=int, metavar="RUNS")
     parser.add_argument("--power", type=int, metavar="RUNS", nargs="?", const=50)
+    parser.add_argument("--peers", metavar="PYTHON")
     parser.add_argument("--flags", type=int, metavar="RUNS")
     parser.add_argument("--size", type=int, metavar="ROWS")
     options = parser.parse_args()
     if options.level:
         measure("level", NULLS, null_row, options.level)
-    if options.power:
+    if options.power and options.peers:
+        row = partial(peers_row, python=options.peers)
+        measure("power of peers", POWERS, row, options.power)
+    elif options.power:
         measure("power", POWERS, power_row, options.power)
     if options.flags:
         measure("flags", FLAGS, flags_row, options.flags)
