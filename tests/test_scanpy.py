@@ -540,6 +540,11 @@ def test_genes_are_smoothed_as_the_model_smooths(blood):
     every = hs.pp.heat_smooth(adata, use_rep="X_pca", copy=True)
     assert every.layers["heat_smooth"].shape == adata.shape
     assert every.uns["heat_smooth"]["time"] in every.uns["heat_smooth"]["times"]
+    counts = np.random.default_rng(0).poisson(1.0, adata.shape)
+    adata.layers["counted"] = counts
+    hs.pp.heat_smooth(adata, ["CST3"], layer="counted", use_rep="X_pca", time=3)
+    wanted = model.smooth(counts[:, places[:1]], time=3, sizes=counts.sum(axis=1)).values
+    np.testing.assert_array_equal(adata.obsm["heat_smooth"].to_numpy(), wanted)
     for options, message in (
         ({"genes": ["CST3", "XYZ"]}, "'XYZ' is none of them"),
         ({"layer": "counts"}, "layer='counts' is not in adata.layers"),

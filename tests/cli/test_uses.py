@@ -63,6 +63,12 @@ def test_rows_are_smoothed_by_their_ids(folder):
     assert not list(folder.glob(".heatsketch-*"))
 
 
+def test_counts_may_be_divided_by_depths(folder):
+    assert run("smooth plain counts.npy --depths -o out.npy").exit_code == 0
+    wanted = load("plain").smooth(np.load("counts.npy"), sizes="sum").values
+    np.testing.assert_array_equal(np.load("out.npy"), wanted)
+
+
 def test_the_curve_of_the_choice_is_printed_and_blocks_change_nothing(folder, monkeypatch):
     monkeypatch.setattr("heatsketch.cli._smooth.BLOCK_ENTRIES", 20)
     result = run("smooth plain counts.npy -o out.zarr --json")

@@ -202,7 +202,9 @@ def test_effects_are_shares():
     n_less = found.flagged[30:].sum()
     assert found.flagged[:30].all()
     assert n_less > 60  # all but the least connected, in three steps
-    assert str(found) == f"Comparison(p_value=0.005, {30 + n_less} of 100 rows flagged at level 0.05)"
+    assert (
+        str(found) == f"Comparison(p_value=0.005, {30 + n_less} of 100 rows flagged at level 0.05)"
+    )
     page = found._repr_html_()
     assert "<td>more True</td><td>30</td><td>+0.70</td>" in page
     assert f"<td>less True</td><td>{n_less}</td><td>-0.30</td>" in page

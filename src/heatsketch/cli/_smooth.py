@@ -37,12 +37,22 @@ Time = Annotated[
 ]
 
 
+Depths = Annotated[
+    bool,
+    typer.Option(
+        "--depths",
+        help="Divide by sums of rows, smoothed likewise: for counts of cells of different depths.",
+    ),
+]
+
+
 def smooth(
     model: Annotated[Path, typer.Argument(help="What embed saved.")],
     input: Annotated[Path, typer.Argument(help="A table of the same rows, such as counts.")],
     *,
     output: Output,
     time: Time = "auto",
+    depths: Depths = False,
     columns: ColumnNames = None,
     labels: LabelNames = None,
     ids: IdColumn = None,
@@ -67,7 +77,8 @@ def smooth(
     with rows_output(output, rows, names=names, dtype=dtype, overwrite=overwrite) as write:
         block = rows.read()
         places = _places(fitted, model, rows, block)
-        found = _smoothed(fitted, block, places, time, write, output.parent)
+        options = {"time": time, "sizes": "sum" if depths else None}
+        found = _smoothed(fitted, block, places, options, write, output.parent)
     result = {"model": model, "input": input, "output": output, "rows": len(places)}
     chosen = "" if not len(found.times) else f", chosen from {found.times.tolist()}"
     return Reply(
@@ -77,7 +88,7 @@ def smooth(
 
 
 def _smoothed(
-    fitted: Any, block: Block, places: np.ndarray, time: Any, write: Any, folder: Path
+    fitted: Any, block: Block, places: np.ndarray, options: Any, write: Any, folder: Path
 ) -> Any:
     """Smooth all columns by way of a scratch file, and write rows in the order of the table."""
     shape = block.X.shape
@@ -85,7 +96,7 @@ def _smoothed(
         out = np.lib.format.open_memmap(
             Path(scratch, "columns.npy"), "w+", fitted.embedding_.dtype, shape, fortran_order=True
         )
-        found = fitted.smooth(block.X[places], time=time, out=out)
+        found = fitted.smooth(block.X[places], out=out, **options)
         back = np.argsort(places)
         step = max(1, BLOCK_ENTRIES // shape[1])
         for start in range(0, shape[0], step):

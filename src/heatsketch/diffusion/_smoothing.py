@@ -191,8 +191,8 @@ def _checked_sizes(sizes: Any, columns: Any) -> np.ndarray | None:
         if sums.min() < 0:
             row = int(sums.argmin())
             raise HeatSketchError(
-                f"sizes='sum', and row {row} of values has the sum {sums[row, 0]:.3g}; give counts, "
-                "or sizes above zero."
+                f"sizes='sum', and row {row} of values has the sum {sums[row, 0]:.3g}; give "
+                "counts, or sizes above zero."
             )
         return np.where(sums > 0, sums, 1.0)
     given = plain_floats(np.reshape(sizes, (-1, 1)), "sizes").astype(np.float64)
@@ -253,7 +253,7 @@ def time_scores(
     # Drawn in the order that was given, so that the order of the operator changes nothing.
     given = block[np.argsort(order)]
     sizes = np.ones((len(given), 1)) if sizes is None else sizes
-    score_of = _split_counts if _are_counts(columns) else _held_out_entries
+    score_of = _split_counts if are_counts(columns) else _held_out_entries
     score_at = score_of(A, given, order, rng, sizes)
     times: list[int] = []
     scores: list[np.ndarray] = []
@@ -291,7 +291,16 @@ def _sampled_columns(columns: Any, rng: np.random.Generator) -> np.ndarray:
     return np.sort(rng.choice(n_columns, CHOICE_COLUMNS, replace=False))
 
 
-def _are_counts(columns: Any) -> bool:
+def are_counts(columns: Any) -> bool:
+    """Return True if all numbers are integers of at least zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion._smoothing import are_counts
+    >>> are_counts(np.array([[0.0, 2.0]])), are_counts(np.array([[0.0, 0.5]]))
+    (True, False)
+    """
     values = stored(columns)
     if not values.size or values.min() < 0:
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from heatsketch.diffusion._smoothing import are_counts
 from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.scanpy._cells import annotated, fitted, params_of, source_of
@@ -32,8 +33,9 @@ def heat_smooth(
     genes : str or sequence of str, optional
         Names of genes in ``var_names``; all of them if left out, which makes a dense layer.
     layer : str, optional
-        Which layer to smooth; ``X`` if left out. Raw counts allow the time to be chosen by count
-        splitting.
+        Which layer to smooth; ``X`` if left out. Of raw counts the time is chosen by count
+        splitting, and smoothed counts are divided by smoothed depths: the sums of cells over all
+        genes of the layer.
     time : int or "auto", default="auto"
         Number of steps.
     neighbors_key, use_rep, copy :
@@ -71,11 +73,13 @@ def heat_smooth(
     values = _layer(adata, layer)
     # One step of one component: what is wanted is the graph.
     model = fitted(adata, source, HeatSketch(1, power=1))
+    sizes = values.sum(axis=1) if are_counts(values) else None
     if names is None:
-        found = model.smooth(values, time=time)
+        found = model.smooth(values, time=time, sizes=sizes)
         adata.layers[key_added] = found.values
     else:
-        found = model.smooth(values[:, adata.var_names.get_indexer(names)], time=time)
+        some = values[:, adata.var_names.get_indexer(names)]
+        found = model.smooth(some, time=time, sizes=sizes)
         frame = DataFrame(found.values, index=adata.obs_names, columns=names)
         adata.obsm[key_added] = frame
     adata.uns[key_added] = {
