@@ -262,6 +262,11 @@ of runs that reject where nothing differs.
 median bandwidth and 199 permutations; the logistic classifier is judged by its held-out accuracy.
 """
         yield table(_runs(found["power"], "data and change"))
+    if "power of peers" in found:
+        yield """The defaults of alibi-detect (Kolmogorov-Smirnov tests with Bonferroni's
+correction) and of Evidently for embeddings (a classifier), on the first of the same samples.
+"""
+        yield table(_runs(found["power of peers"], "data and change"))
     if "flags" in found:
         yield """Flags: precision is the share of flagged rows that are of the class, or of the
 cluster, that changed.
