@@ -101,7 +101,8 @@ newuser: ## the built wheel in a fresh environment: README, import, command line
 	.ci/newuser
 
 pictures: ## draw those of README, front page and pages; for the drift see examples/drift.py
-	python examples/readme.py
+	python examples/spiral.py
+	python examples/parameters.py
 	python examples/site_pictures.py
 	python examples/distances.py
 	python examples/compare.py
