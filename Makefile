@@ -106,6 +106,8 @@ pictures: ## draw those of README, front page and pages; for the drift see examp
 	python examples/site_pictures.py
 	python examples/distances.py
 	python examples/compare.py
+	python examples/labels.py
+	python examples/fates.py
 	python examples/uses.py
 	python examples/report.py
 

@@ -107,7 +107,7 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def _fraction(usual: float) -> Callable[[Any], float]:
+def fraction(usual: float) -> Callable[[Any], float]:
     """Return a parser of numbers between zero and one."""
 
     def value(text: Any) -> float:
@@ -167,12 +167,12 @@ Header = Annotated[
 ]
 Confidence = Annotated[
     Any,
-    typer.Option(parser=_fraction(0.95), metavar="FLOAT", help="Confidence level of intervals."),
+    typer.Option(parser=fraction(0.95), metavar="FLOAT", help="Confidence level of intervals."),
 ]
 Level = Annotated[
     Any,
     typer.Option(
-        parser=_fraction(0.05), metavar="FLOAT", help="Family-wise error of the flagged rows."
+        parser=fraction(0.05), metavar="FLOAT", help="Family-wise error of the flagged rows."
     ),
 ]
 MemoryLimit = Annotated[
