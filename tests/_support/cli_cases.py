@@ -207,7 +207,8 @@ CASES = [
         "Written: o.html",
     ),
     # --- 2: wrong arguments
-    Case("unknown command", "embbed points.npy", 2, "embbed"),
+    Case("unknown command", "embbed points.npy", 2, "'embbed'; perhaps 'embed' is meant"),
+    Case("no such command", "frobnicate", 2, "use embed, transform, "),
     Case("unknown option", f"{EMBED} -o out.npy --colour blue", 2, "--colour"),
     Case("no output", "embed points.npy", 2, "output"),
     Case("power word", f"{EMBED} -o out.npy --power fast", 2, "'fast' is unknown; use all or a nu"),
@@ -292,8 +293,16 @@ CASES = [
     Case("label without column", "label known.parquet -o out.csv", 2, "column"),
     Case("coverage", f"{SETS} 90 -o out.csv", 2, "'90' must be between 0 and 1; use 0.9"),
     # --- 3: a file cannot be read
-    Case("label by what", f"{LABEL} txt -o out.csv", 3, "perhaps 'text' is meant"),
-    Case("missing file", "embed nowhere.npy -o out.npy", 3, "No such file"),
+    Case(
+        "label by what",
+        f"{LABEL} txt -o out.csv",
+        3,
+        "--column 'txt' is not in it; perhaps 'text' is meant",
+    ),
+    Case(
+        "label of what", f"{LABEL} text --labels sort -o o.csv", 3, "--labels 'sort' is not in it"
+    ),
+    Case("missing file", "embed nowhere.npy -o out.npy", 3, "No such file or directory; check the"),
     Case("missing graph", "embed nowhere.edges -o out.csv", 3, "No such file"),
     Case("unknown format", "embed points.txt -o out.npy", 3, "'.txt' is not that of a table"),
     Case("empty file", "embed empty.csv -o out.csv", 3, "it is empty"),

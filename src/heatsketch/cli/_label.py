@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from heatsketch.cli._console import Reply
-from heatsketch.cli._exit_codes import CommandError, ExitCode
+from heatsketch.cli._exit_codes import CommandError, ExitCode, in_options
 from heatsketch.cli._options import (
     ColumnNames,
     Header,
@@ -23,7 +23,8 @@ from heatsketch.cli._options import (
     Overwrite,
     fraction,
 )
-from heatsketch.cli._rows import Wanted, open_rows, rows_output
+from heatsketch.cli._rows import Rows, Wanted, open_rows, rows_output
+from heatsketch.exceptions import FileFormatError
 from heatsketch.io import Block, check_different_files
 
 PREDICTED, PROBABILITY = "predicted", "probability"  # what the output has besides
@@ -79,7 +80,7 @@ def label(
     if suspects is not None:
         check_different_files([input, output], suspects)
     others = [name for name in labels or [] if name != column]
-    rows = open_rows(input, Wanted(columns, [column, *others], ids, key, header), as_graph=False)
+    rows = _opened(input, column, Wanted(columns, [column, *others], ids, key, header))
     added = [PREDICTED] if coverage is None else [PREDICTED, SET]
     options: Any = {"dtype": np.float64, "overwrite": overwrite}
     with ExitStack() as stack:
@@ -128,6 +129,16 @@ def known_labels(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     codes = np.full(len(values), -1)
     names, codes[is_known] = np.unique(values[is_known], return_inverse=True)
     return codes, names
+
+
+def _opened(input: Path, column: str, wanted: Wanted) -> Rows:
+    try:
+        return open_rows(input, wanted, as_graph=False)
+    except FileFormatError as error:
+        if error.parameters.get("labels") != column:
+            raise
+        message = in_options(error).replace("--labels", "--column")
+        raise CommandError(message, ExitCode.INPUT, type(error).__name__) from error
 
 
 def _check_labels(input: Path, column: str, codes: np.ndarray, coverage: float | None) -> None:
@@ -194,7 +205,7 @@ def _reply(
         "changed": n_changed,
         "predicted": {str(name): int(n) for name, n in zip(classes, counts, strict=True)},
     }
-    changed = f"; {n_changed} of them were predicted otherwise" if n_changed else ""
+    changed = f"; another one is predicted for {n_changed} of them" if n_changed else ""
     lines = [
         f"Written: {', '.join(map(str, written))}",
         f"{len(codes)} rows, {n_known} of which had one of {len(classes)} labels{changed}",

@@ -269,9 +269,11 @@ def readable_bytes(size: float) -> str:
     Examples
     --------
     >>> from heatsketch.cli._options import readable_bytes
-    >>> readable_bytes(3 * 2**29)
-    '1.5 GiB'
+    >>> readable_bytes(3 * 2**29), readable_bytes(5 * 2**50)
+    ('1.5 GiB', '5,120 TiB')
     """
+    if size >= 2**43:
+        return f"{size / 2**40:,.0f} TiB"
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{max(size / 2**20, 1):.0f} MiB"
 
 
