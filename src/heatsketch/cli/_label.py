@@ -20,6 +20,7 @@ from heatsketch.cli._options import (
     LabelNames,
     Metric,
     Neighbors,
+    Output,
     Overwrite,
     fraction,
 )
@@ -34,16 +35,17 @@ UNKNOWN = ("", "-1")  # as text; what is missing is unknown, too
 
 
 def label(
-    input: Annotated[Path, typer.Argument(help="A table, some of whose rows have a label.")],
+    input: Annotated[
+        Path, typer.Argument(metavar="INPUT", help="A table, some of whose rows have a label.")
+    ],
     *,
     column: Annotated[
         str,
-        typer.Option(help="The column of labels; unknown where it is empty, missing or -1."),
+        typer.Option(
+            metavar="COLUMN", help="Column of labels; unknown where it is empty, missing or -1."
+        ),
     ],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FILE", help="Table to write the labels to."),
-    ],
+    output: Output,
     coverage: Annotated[
         Any,
         typer.Option(

@@ -126,7 +126,13 @@ def fraction(usual: float) -> Callable[[Any], float]:
 INPUT, GRAPH, SKETCH = "Input", "Neighbour graph", "Sketch"
 
 Output = Annotated[
-    Path, typer.Option("--output", "-o", metavar="FILE", help="Table to write the embedding to.")
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Table to write; its extension (.csv, .parquet, .npy, ...) is the format.",
+    ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace outputs that exist.")]
 ColumnNames = Annotated[
