@@ -127,7 +127,7 @@ evidence: ## run what docs/benchmarks lacks for this commit, in many hours; pyth
 	python -m pip install --group bench --group fuzz
 	python benchmarks/evidence.py
 
-accessibility: ## faults of a report that axe-core (from npm) finds, in a browser
+accessibility: ## faults of a report and of built pages that axe-core (from npm) finds, in a browser
 	python benchmarks/accessibility.py
 
 chaos: ## kill workers and drivers of clusters by the dozen, in hours, and write docs/benchmarks

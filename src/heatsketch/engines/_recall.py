@@ -52,7 +52,7 @@ def _spread(few: np.ndarray, more: np.ndarray) -> float:
 def _all_distances(
     parts: list[np.ndarray], tree: ListTree, n_probes: int, n_neighbors: int
 ) -> np.ndarray:
-    # These are trials: a bar that counted them as the search itself would be nearly full after them.
+    # Trials are no progress: counted as the search itself, they would nearly fill a bar.
     with reporting_to(lambda name, n_steps: lambda: None):
         arranged = (NeighborLists.arrange(part, tree, n_probes) for part in parts)
         return np.concatenate([_distances(lists, n_neighbors) for lists in arranged])
