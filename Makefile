@@ -101,10 +101,13 @@ newuser: ## the built wheel in a fresh environment: README, import, command line
 	.ci/newuser
 
 pictures: ## draw those of README, front page and pages; for the drift see examples/drift.py
-	python examples/readme.py
+	python examples/spiral.py
+	python examples/parameters.py
 	python examples/site_pictures.py
 	python examples/distances.py
 	python examples/compare.py
+	python examples/labels.py
+	python examples/fates.py
 	python examples/uses.py
 	python examples/report.py
 
@@ -124,7 +127,7 @@ evidence: ## run what docs/benchmarks lacks for this commit, in many hours; pyth
 	python -m pip install --group bench --group fuzz
 	python benchmarks/evidence.py
 
-accessibility: ## faults of a report that axe-core (from npm) finds, in a browser
+accessibility: ## faults of a report and of built pages that axe-core (from npm) finds, in a browser
 	python benchmarks/accessibility.py
 
 chaos: ## kill workers and drivers of clusters by the dozen, in hours, and write docs/benchmarks

@@ -494,7 +494,7 @@ def table(results, names, methods, measures):
         yield f"| {name} | seconds | " + " | ".join(cells) + " | |"
 
 
-INTRODUCTION = """# Is the default useful?
+INTRODUCTION = """# Comparison with other tools
 
 `HeatSketch()` without any argument against the raw data and against other methods, on labelled
 points, curves, texts and graphs.

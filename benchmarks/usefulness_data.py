@@ -39,7 +39,7 @@ def mnist():
 
 
 def spiral(n_points=600):
-    """Return the spiral of examples/readme.py, and the arc length of the curve without noise."""
+    """Return the spiral of examples/spiral.py, and the arc length of the curve without noise."""
     rng = np.random.default_rng(0)
     along = np.sqrt(np.linspace(0.15, 1, n_points))
     angle = 6 * np.pi * along

@@ -118,7 +118,8 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_theme_options = {
     "github_url": REPOSITORY,
-    "header_links_before_dropdown": 5,
+    "collapse_navigation": True,  # buttons that expand it would have no text for screen readers
+    "header_links_before_dropdown": 6,
     "logo": {"text": "heatsketch"},
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],

@@ -1,4 +1,4 @@
-"""Draw what the page "Distances you can trust" shows, from scikit-learn's digits.
+"""Draw what the page "Distances and their intervals" shows, from scikit-learn's digits.
 
 Run it from the root of the project: ``python examples/distances.py``.
 """

@@ -103,7 +103,7 @@ def compared(first, second):
 
 
 def relabelled(first, second, n_times):
-    """Return the same for mice dealt out at random into two groups of eight."""
+    """Return the same for mice that are randomly divided into two groups of eight."""
     mice, rng = np.concatenate([first, second]), np.random.default_rng(0)
     orders = [rng.permutation(len(mice)) for _ in range(n_times)]
     return np.array([compared(*np.split(mice[order], [len(first)])) for order in orders])
@@ -146,17 +146,17 @@ def draw(observed, chance, *, regions, factors):
         draw_regions(axes, observed[method], chance[method], regions=regions, factors=bars)
         axes.set_title(title, loc="left", fontsize=11)
         if method == 0:
-            axes.legend(fontsize=9, ncols=3, loc="upper right", framealpha=1, edgecolor="white")
+            axes.legend(ncols=3, loc="upper right", frameon=True, framealpha=1, edgecolor="white")
     draw_counts(figure.add_subplot(grid[:, 1]), counts, n_regions)
     return figure
 
 
 def draw_regions(axes, observed, chance, *, regions, factors):
-    """Draw each region against what chance may give it, by part of the brain."""
+    """Draw each region above the range of chance, by part of the brain."""
     parts = list(dict.fromkeys(regions))
     order = np.lexsort([observed, [parts.index(part) for part in regions]])
     places, observed, chance = np.arange(len(order)), observed[order], chance[order]
-    label = "up to here may be chance, for mice dealt out at random"
+    label = "range of chance: mice in random groups"
     axes.fill_between(places, chance, step="mid", color=COLORS["chance"], label=label)
     found = observed > chance
     for label, some, mark in (("found", found, "o"), ("not found", ~found, "x")):
@@ -166,24 +166,23 @@ def draw_regions(axes, observed, chance, *, regions, factors):
     sizes = np.array([np.sum(regions == part) for part in parts])
     ends = np.cumsum(sizes)
     for end in ends[:-1]:
-        axes.axvline(end - 0.5, color="black", lw=0.5)
+        axes.axvline(end - 0.5, color="0.5", lw=0.5)
     # On two lines in turn: some parts are narrower than their names.
     names = [place % 2 * "\n" + part.replace("_", " ") for place, part in enumerate(parts)]
     axes.set_xticks(ends - sizes / 2, names, fontsize=9)
     axes.tick_params(axis="x", length=0)
-    axes.set(xlim=(-1, len(order)), ylim=(0, 1.6), ylabel="drift of a region,\nrelative to it")
+    axes.set(xlim=(-1, len(order)), ylim=(0, 1.6), ylabel="relative drift of a region")
 
 
 def draw_counts(axes, counts, n_regions):
     """Draw how many regions each way of comparing finds."""
     places = np.array([0.0, *(1.5 + np.arange(len(N_VECTORS)))])
-    colors = [COLORS["found"]] + ["0.75"] * len(N_VECTORS)
-    hatch = ["", *["//"] * len(N_VECTORS)]
-    axes.bar_label(axes.bar(places, counts, color=colors, edgecolor="black", hatch=hatch))
+    colors = [COLORS["found"]] + ["0.7"] * len(N_VECTORS)
+    axes.bar_label(axes.bar(places, counts, color=colors), padding=2)
     axes.set_xticks(places, ["sketch", *map(str, N_VECTORS)])
     axes.set(ylim=(0, n_regions), ylabel=f"regions found, of {n_regions}")
     axes.set_xlabel("eigenvectors aligned", loc="right")
-    title = "How many to align is a choice,\nand the answer depends on it"
+    title = "The number of eigenvectors\nchanges the result"
     axes.set_title(title, loc="left", fontsize=11)
 
 

@@ -3,6 +3,7 @@
 ::
 
     python examples/parameters.py
+    python examples/parameters.py neighbors  # one of time, horizon, neighbors, normalization
     python examples/parameters.py --first-powers  # tables of docs/background/method.md
     python examples/parameters.py --self-loops  # the table on self-loops there
 """
@@ -13,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot as plt
-from readme import START, spiral
 from scipy import sparse
 from scipy.stats import spearmanr
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
+from spiral import START, spiral
 
 from heatsketch import HeatSketch
 from heatsketch.diffusion import degree_scaling, gaussian_matrix, heat_operator, sketch_all_times
@@ -115,11 +116,11 @@ def data_sets():
     ]
 
 
-def time(data):
+def time():
     """One power against the sum over all times."""
     powers = [2**i for i in range(13)]
     figure, (left, right) = two_panels()
-    for name, X, score in data:
+    for name, X, score in data_sets():
         model = HeatSketch().fit(X)
         mark, color = MARKS[name]
         path = model.path(powers)
@@ -139,11 +140,11 @@ def time(data):
     save(figure, "time")
 
 
-def horizon(data):
+def horizon():
     """Time after which heat is lost."""
     horizons = [30, 100, 300, 1000, 3000, 10_000, 100_000]
     figure, (left, right) = two_panels()
-    for name, X, score in data:
+    for name, X, score in data_sets():
         model = HeatSketch().fit(X)
         G = gaussian_matrix(model.row_ids_, 64, seed=0)
         mark, color = MARKS[name]
@@ -192,15 +193,18 @@ def neighbors():
     for ax, values, pixels in zip(axes, scores, raw, strict=True):
         low, middle, high = values.min(axis=0), values.mean(axis=0), values.max(axis=0)
         bars = [middle - low, high - middle]
-        ax.errorbar(sizes, middle, bars, fmt="o-", color=BLUE, ms=4, label="HeatSketch")
-        ax.axhline(pixels, color=ORANGE, ls="--", label="64 pixels, Euclidean")
+        ax.errorbar(sizes, middle, bars, fmt="o-", color=BLUE, ms=4)
+        ax.text(80, middle[4], "HeatSketch", color=BLUE)
+        ax.axhline(pixels, color=ORANGE, ls="--")
+        above = {"xytext": (0, 4), "textcoords": "offset points"}
+        ax.annotate("64 pixels, Euclidean", (200, pixels), color=ORANGE, ha="center", **above)
         ax.axvline(15, color=GRAY, lw=1, ls=":")
+        ax.text(16, 0.97, "default", color="0.3", transform=ax.get_xaxis_transform(), va="top")
         ax.set(xscale="log", xlabel="n_neighbors")
         ax.set_xticks([4, 15, 60, 300, len(X)], ["4", "15", "60", "300", "all"])
         ax.minorticks_off()
     axes[0].set(ylabel="accuracy", title="Ten neighbours, half labelled")
     axes[1].set(ylabel="mean average precision", title="Rank all other digits")
-    axes[0].legend(loc="lower left")
     save(figure, "neighbors")
 
 
@@ -298,15 +302,20 @@ def save(figure, name):
     plt.close(figure)
 
 
+DRAWN = {
+    "time": time,
+    "horizon": horizon,
+    "neighbors": neighbors,
+    "normalization": normalization,
+}
+
+
 def main():
-    """Draw all of them."""
+    """Draw those that are named, or all."""
     plt.style.use("heatsketch.plot.heatsketch")
     warnings.simplefilter("ignore", DisconnectedGraphWarning)  # some values tried are bad ones
-    data = data_sets()
-    time(data)
-    horizon(data)
-    neighbors()
-    normalization()
+    for name in sys.argv[1:] or DRAWN:
+        DRAWN[name]()
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import numpy as np
 from matplotlib import animation as movies
 from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection
-from readme import spiral
+from spiral import spiral
 
 from heatsketch import HeatSketch
 

@@ -44,10 +44,12 @@ def search():
         for line, (near, name) in enumerate(((by_raw, "pixels"), (ours, "vectors"))):
             row = axes[2 * place + line]
             show(row[0], X[candidates[which]], "black" if line == 0 else None)
-            row[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
+            row[0].set_ylabel(name, rotation=0, ha="right", va="center")
             for axis, image in zip(row[1:], near[which], strict=True):
                 wrong = labels[image] != labels[candidates[which]]
                 show(axis, X[image], "#D55E00" if wrong else "lightgrey")
+    for axis, title in zip(axes[0], ("query", *range(1, N_NEAR + 1)), strict=True):
+        axis.set_title(title, loc="center", fontsize=10, weight="normal", pad=5)
     figure.get_layout_engine().set(h_pad=0.02, w_pad=0.02)
     figure.savefig(PICTURES / "search.png", dpi=130)
     counts = [int(values.sum()) for values in same]
@@ -57,7 +59,9 @@ def search():
 def show(axis, image, color):
     """Draw an image in a frame."""
     axis.set(xticks=[], yticks=[])
-    axis.spines[:].set(color=color or "white", linewidth=2 if color == "#D55E00" else 1)
+    axis.spines[:].set(
+        visible=True, color=color or "white", linewidth=2 if color == "#D55E00" else 1
+    )
     axis.imshow(image.reshape(28, 28), cmap="Greys")
     if color is None:  # the query stands above
         axis.images[0].set_visible(False)

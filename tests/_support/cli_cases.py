@@ -121,6 +121,7 @@ def models(folder, X):
 
 
 LABEL = "label known.parquet --columns x,y --column"
+SETS = f"{LABEL} kind --coverage"
 EMBED = "embed points.parquet --columns x,y"
 COMPARE = "compare points.parquet points.parquet --columns x,y"
 LONG = "n" * 300
@@ -186,6 +187,8 @@ CASES = [
     Case("label", f"{LABEL} text -o out.parquet --ids who", 0, "60 rows, 2 of which had one of 2"),
     Case("label numbers", f"{LABEL} number -o out.csv --labels kind", 0, "Written: out.csv"),
     Case("label by cosine", f"{LABEL} text -o o.npz --metric cosine --neighbors 9", 0, "60 rows"),
+    Case("sets", f"{SETS} 0.9 -o out.csv", 0, "Labels in a set: "),
+    Case("suspects", f"{LABEL} kind -o out.csv --suspects s.csv", 0, "Suspects: "),
     Case("info", "info m.heatsketch", 0, "HeatSketch"),
     Case("bare info", "info bare.heatsketch", 0, "training data        no"),
     Case("plan", "plan --n 1e3 --d 4 --k 8", 0, "Memory: about"),
@@ -204,7 +207,8 @@ CASES = [
         "Written: o.html",
     ),
     # --- 2: wrong arguments
-    Case("unknown command", "embbed points.npy", 2, "embbed"),
+    Case("unknown command", "embbed points.npy", 2, "'embbed'; perhaps 'embed' is meant"),
+    Case("no such command", "frobnicate", 2, "use embed, transform, "),
     Case("unknown option", f"{EMBED} -o out.npy --colour blue", 2, "--colour"),
     Case("no output", "embed points.npy", 2, "output"),
     Case("power word", f"{EMBED} -o out.npy --power fast", 2, "'fast' is unknown; use all or a nu"),
@@ -287,9 +291,18 @@ CASES = [
     Case("plan word", "plan --n many --d 4", 2, "'many' is no integer"),
     Case("plan dtype", "plan --n 10 --d 4 --dtype int8", 2, "float32 or float64"),
     Case("label without column", "label known.parquet -o out.csv", 2, "column"),
+    Case("coverage", f"{SETS} 90 -o out.csv", 2, "'90' must be between 0 and 1; use 0.9"),
     # --- 3: a file cannot be read
-    Case("label by what", f"{LABEL} txt -o out.csv", 3, "perhaps 'text' is meant"),
-    Case("missing file", "embed nowhere.npy -o out.npy", 3, "No such file"),
+    Case(
+        "label by what",
+        f"{LABEL} txt -o out.csv",
+        3,
+        "--column 'txt' is not in it; perhaps 'text' is meant",
+    ),
+    Case(
+        "label of what", f"{LABEL} text --labels sort -o o.csv", 3, "--labels 'sort' is not in it"
+    ),
+    Case("missing file", "embed nowhere.npy -o out.npy", 3, "No such file or directory; check the"),
     Case("missing graph", "embed nowhere.edges -o out.csv", 3, "No such file"),
     Case("unknown format", "embed points.txt -o out.npy", 3, "'.txt' is not that of a table"),
     Case("empty file", "embed empty.csv -o out.csv", 3, "it is empty"),
@@ -336,6 +349,12 @@ CASES = [
     ),
     # --- 4: data that cannot be embedded, or compared
     Case("no label", f"{LABEL} none -o out.csv", 4, "known.parquet has no label in column 'none'"),
+    Case(
+        "few labels for sets",
+        f"{LABEL} text --coverage 0.9 -o out.csv",
+        4,
+        "2 labels in column 'text', of which --coverage 0.9 holds out 0, and it needs 9",
+    ),
     Case("label all pairs", f"{LABEL} text -o o.csv --neighbors all", 4, "--neighbors 15"),
     Case(
         "part of a step",
@@ -380,6 +399,8 @@ CASES = [
         "lacks 60 of the 60 rows",
     ),
     # --- 5: an output cannot be written
+    Case("suspects onto output", f"{LABEL} text -o o.csv --suspects o.csv", 5, "also the input"),
+    Case("suspects in npy", f"{LABEL} text -o o.csv --suspects s.npy", 5, ".npy"),
     Case("labels in npy", f"{LABEL} text -o out.npy", 5, ".npy"),
     Case("labels there", f"{LABEL} text -o there.parquet", 5, "there.parquet"),
     Case("exists", f"{EMBED} -o there.parquet", 5, "pass --overwrite to replace it"),

@@ -240,6 +240,39 @@ def test_all_rows_get_labels_as_heat_labels_has_them(workspace):
     np.testing.assert_array_equal(found[:, 0], wanted.label_distributions_.max(axis=1))
 
 
+def test_sets_and_suspects_are_those_of_heat_labels(workspace):
+    given = "--columns x,y --column kind --ids who --coverage 0.8 --suspects ranked.parquet"
+    result = run(f"label points.parquet {given} -o out.parquet --json")
+    assert result.exit_code == 0, result.output
+    X, ids, labels = open_table(
+        "points.parquet", columns=["x", "y"], ids="who", labels=["kind"]
+    ).read()
+    model = HeatLabels(unknown="").fit(X, labels["kind"].astype(str))
+    sets, ranking = model.predict_set(X, coverage=0.8), model.suspects()
+    written = open_table("out.parquet", ids="who", labels=["kind", "predicted", "set"]).read()
+    wanted = ["|".join(model.classes_[members]) for members in sets]
+    assert written.labels["set"].tolist() == wanted
+    assert any("|" in text for text in wanted)
+    table = open_table("ranked.parquet", ids="who", labels=["kind", "suggested"])
+    assert table.names == ("margin",)
+    ranked = table.read()
+    np.testing.assert_array_equal(ranked.X[:, 0], ranking.margin)
+    assert ranked.ids.tolist() == ids[ranking.rows].tolist()
+    assert ranked.labels["kind"].tolist() == labels["kind"][ranking.rows].tolist()
+    assert ranked.labels["suggested"].tolist() == ranking.suggested.tolist()
+    reply = json.loads(result.stdout)
+    assert reply["suspect"] == (ranking.margin < 0).sum()
+    assert reply["labels_in_a_set"] == sets.sum(axis=1).mean()
+
+
+def test_suspects_are_the_rows_that_have_a_label(workspace):
+    given = "--columns x,y --column number --suspects ranked.csv"
+    assert run(f"label known.parquet {given} -o out.csv").exit_code == 0
+    lines = Path("ranked.csv").read_text().splitlines()
+    assert lines[0] == "row,margin,number,suggested"
+    assert sorted(line.split(",")[0] for line in lines[1:]) == ["0", "1"]
+
+
 def test_nodes_of_a_graph_keep_their_names(workspace):
     arguments = "embed ring.edges -o out.csv --model new.heatsketch --k 8 --power 3"
     assert run(arguments).exit_code == 0

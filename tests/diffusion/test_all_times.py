@@ -264,7 +264,7 @@ def test_pseudotime_is_the_distance_in_the_embedding():
 
 def spiral():
     sys.path.append(str(Path(__file__).parents[2] / "examples"))
-    from readme import spiral as points
+    from spiral import spiral as points
 
     X = points()
     return X, np.cumsum(np.r_[0, np.linalg.norm(np.diff(X, axis=0), axis=1)])[:, np.newaxis]

@@ -8,6 +8,7 @@ from registry import SEEDS, circle, cloud
 
 from heatsketch import HeatSketch, LocalEngine
 from heatsketch._core.parallel import at_most
+from heatsketch._core.progress import reporting_to, steps
 from heatsketch.engines._recall import FEWEST, MOST, choose_probes
 from heatsketch.exceptions import (
     DegenerateKernelError,
@@ -293,6 +294,16 @@ def test_probes_are_as_many_as_the_sketch_can_tell():
 
     assert chosen(easy, 0.05) == FEWEST
     assert chosen(hard, 0.05) > chosen(hard, 0.3) >= FEWEST
+
+
+def test_trials_of_probes_are_not_reported_as_progress():
+    X, begun = circle(12_000), []
+    tree = grow_tree(X)
+    with reporting_to(lambda name, n_steps: begun.append(name) or (lambda: None)):
+        choose_probes(X, tree, n_neighbors=10, tolerance=0.05)
+        assert not begun
+        steps("neighbours", 1)  # later reports arrive
+    assert begun == ["neighbours"]
 
 
 def test_what_the_sketch_says_of_probes_is_true_of_exact_neighbors(monkeypatch):

@@ -1,6 +1,6 @@
 """
-What a step of preparation changed
-==================================
+Which cells a preprocessing step moves
+======================================
 
 700 blood cells of pbmc68k_reduced, in scanpy's wheel, twice: the counts after the logarithm, and
 the same genes after scaling each to unit variance, as is often done. Which cells does that move?

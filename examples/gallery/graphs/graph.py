@@ -1,6 +1,6 @@
 """
-A graph
-=======
+A graph: who meets whom in Les Misérables
+=========================================
 
 The people of Les Misérables, and in how many chapters two of them meet (Knuth, 1993; in networkx).
 A graph brings its own affinities, so that there is neither a metric nor an epsilon.

@@ -1,9 +1,10 @@
 """
-Near isometry: few dimensions, and no pair spoiled
-==================================================
+Near isometry: few dimensions with the least distortion
+=======================================================
 
-A torus, 128 columns of a sketch, and the linear map to a few that distorts the worst pair least,
-against the two that do not ask about it. :doc:`/background/near_isometry` explains.
+A torus is sketched in 128 components. A linear map to a few dimensions distorts the worst pair as
+little as possible; two other maps are shown for comparison.
+:doc:`/background/near_isometry` explains.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """
-Outliers
-========
+Outliers: a diffusion map and a sketch
+======================================
 
 A circle, and a dozen points off it, far from each other. A diffusion map spends one eigenvector on
 each of those first: heat hardly leaves an outlier, so that its eigenvalue is nearly one. A sketch

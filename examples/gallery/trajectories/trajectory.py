@@ -3,7 +3,7 @@ A trajectory of cells, against the known time
 =============================================
 
 krumsiek11, in scanpy's wheel: four simulated runs from one progenitor to four kinds of blood cells.
-The time of each cell is known, and is not shown to anyone.
+The time of each cell is known, and no method uses it.
 """
 
 import warnings

@@ -30,7 +30,7 @@ REMEDIES = {
     errno.EROFS: "use a disk that can be written to",
     errno.EACCES: "use a folder that you have the rights for, or change its rights",
     errno.EPERM: "use a folder that you have the rights for, or change its rights",
-    errno.ENOENT: "check the spelling, or make the folder first",
+    errno.ENOENT: "make the folder first, or check the spelling",
     errno.ENOTDIR: "one part of the path is a file; use another",
     errno.ENAMETOOLONG: "use a shorter name",
     errno.ELOOP: "a link in the path leads back to itself; use another path",
@@ -202,6 +202,8 @@ def _file_error(error: OSError, path: Any, doing: str = "write") -> FileError:
         return _exists(path)
     cause = error.strerror or str(error)
     remedy = REMEDIES.get(error.errno or 0, "use another path")
+    if error.errno == errno.ENOENT and doing == "read":
+        remedy = "check the spelling, and the folder that you are in"
     kind = OutputError if doing == "write" else FileError
     return kind(error.errno, f"cannot {doing} {path}: {cause}; {remedy}.", str(path))
 

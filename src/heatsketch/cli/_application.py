@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 import typer
@@ -45,6 +46,10 @@ class Application(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the command that is to run."""
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            close = get_close_matches(args[0], COMMANDS, n=1)
+            remedy = f"perhaps {close[0]!r} is meant" if close else f"use {', '.join(COMMANDS)}"
+            raise UsageError(f"No such command {args[0]!r}; {remedy}.", ctx)
         name, _, rest = super().resolve_command(ctx, args)
         return name, load_command(args[0]), rest
 

@@ -26,14 +26,21 @@ from heatsketch.io import check_different_files
 
 
 def cluster(
-    model: Annotated[Path, typer.Argument(help="What embed saved.")],
-    input: Annotated[Path, typer.Argument(help="The table that was embedded, or new rows.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model that embed saved.")],
+    input: Annotated[
+        Path, typer.Argument(metavar="INPUT", help="The table that was embedded, or new rows.")
+    ],
     *,
     output: Output,
     clusters: Annotated[
-        Any, typer.Option("--clusters", "-n", parser=whole_number, metavar="N", help="How many.")
+        Any,
+        typer.Option(
+            "--clusters", "-n", parser=whole_number, metavar="N", help="Number of clusters."
+        ),
     ],
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of k-means.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, metavar="N", help="Seed of k-means.")
+    ] = 0,
     columns: ColumnNames = None,
     labels: LabelNames = None,
     ids: IdColumn = None,

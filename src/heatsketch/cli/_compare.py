@@ -35,24 +35,31 @@ COLUMNS = ["effect", "z", "p_value", "flagged"]
 
 
 def compare(
-    reference: Annotated[Path, typer.Argument(help="A table.")],
-    current: Annotated[Path, typer.Argument(help="Another, with the same columns.")],
+    reference: Annotated[Path, typer.Argument(metavar="REFERENCE", help="A table.")],
+    current: Annotated[
+        Path, typer.Argument(metavar="CURRENT", help="Another, with the same columns.")
+    ],
     *,
     output: Output,
     page: Annotated[
-        Path | None, typer.Option(help="Where to write a page that shows where they differ.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Page to write (.html), which shows where they differ."),
     ] = None,
     units: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Whose rows belong together, like those of a user."),
+        typer.Option(
+            metavar="COLUMN", help="Column of units whose rows belong together, such as users."
+        ),
     ] = None,
     level: Level = 0.05,
     permutations: Annotated[
-        Any, typer.Option(parser=whole_number, metavar="N", help="Of the samples.")
+        Any, typer.Option(parser=whole_number, metavar="N", help="Number of permutations.")
     ] = 199,
     neighbors: Neighbors = 15,
     metric: Metric = "euclidean",
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the permutations.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, metavar="N", help="Seed of the permutations.")
+    ] = 0,
     columns: ColumnNames = None,
     labels: LabelNames = None,
     ids: IdColumn = None,

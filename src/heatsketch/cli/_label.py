@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from math import ceil
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +11,7 @@ import numpy as np
 import typer
 
 from heatsketch.cli._console import Reply
-from heatsketch.cli._exit_codes import CommandError, ExitCode
+from heatsketch.cli._exit_codes import CommandError, ExitCode, in_options
 from heatsketch.cli._options import (
     ColumnNames,
     Header,
@@ -20,22 +22,46 @@ from heatsketch.cli._options import (
     Neighbors,
     Output,
     Overwrite,
+    fraction,
 )
-from heatsketch.cli._rows import Wanted, open_rows, rows_output
+from heatsketch.cli._rows import Rows, Wanted, open_rows, rows_output
+from heatsketch.exceptions import FileFormatError
 from heatsketch.io import Block, check_different_files
 
 PREDICTED, PROBABILITY = "predicted", "probability"  # what the output has besides
+SET, BETWEEN = "set", "|"
+SUGGESTED = "suggested"  # what the table of suspects has besides
 UNKNOWN = ("", "-1")  # as text; what is missing is unknown, too
 
 
 def label(
-    input: Annotated[Path, typer.Argument(help="A table, some of whose rows have a label.")],
+    input: Annotated[
+        Path, typer.Argument(metavar="INPUT", help="A table, some of whose rows have a label.")
+    ],
     *,
     column: Annotated[
         str,
-        typer.Option(help="The column of labels; unknown where it is empty, missing or -1."),
+        typer.Option(
+            metavar="COLUMN", help="Column of labels; unknown where it is empty, missing or -1."
+        ),
     ],
     output: Output,
+    coverage: Annotated[
+        Any,
+        typer.Option(
+            parser=fraction(0.9),
+            metavar="FLOAT",
+            help="Also write the set of possible labels of each row; this share of the sets "
+            "holds the true label.",
+        ),
+    ] = None,
+    suspects: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write the known labels, those first with which neighbours disagree most.",
+        ),
+    ] = None,
     columns: ColumnNames = None,
     labels: LabelNames = None,
     ids: IdColumn = None,
@@ -49,27 +75,43 @@ def label(
 
     The output has a row for each row of the input: the label that it had, the predicted label
     and its probability. Rows that had a label get one as well, which may be another one.
-    Probabilities order rows by how sure their labels are, and are not calibrated.
+    Probabilities order rows by how sure their labels are, and are not calibrated. Sets (--coverage)
+    have a guarantee, if the rows with a label are a random sample.
     """
     check_different_files([input], output)
+    if suspects is not None:
+        check_different_files([input, output], suspects)
     others = [name for name in labels or [] if name != column]
-    wanted = Wanted(columns, [column, *others], ids, key, header)
-    rows = open_rows(input, wanted, as_graph=False)
-    rows = rows._replace(labels=(*rows.labels, PREDICTED))
+    rows = _opened(input, column, Wanted(columns, [column, *others], ids, key, header))
+    added = [PREDICTED] if coverage is None else [PREDICTED, SET]
     options: Any = {"dtype": np.float64, "overwrite": overwrite}
-    with rows_output(output, rows, names=[PROBABILITY], **options) as write:
-        block = rows.read()
-        codes, names = known_labels(block.labels[column])
-        if not len(names):
-            raise CommandError(
-                f"{input} has no label in column {column!r}; give some of its rows one.",
-                ExitCode.DATA,
+    with ExitStack() as stack:
+        widened = rows._replace(labels=(*rows.labels, *added))
+        write = stack.enter_context(rows_output(output, widened, names=[PROBABILITY], **options))
+        if suspects is not None:
+            ranked = rows._replace(
+                ids=rows.ids or "row", labels=(*rows.labels, SUGGESTED), must_keep_ids=True
             )
+            write_suspects = stack.enter_context(
+                rows_output(suspects, ranked, names=["margin"], **options)
+            )
+        block = rows.read()
+        codes, classes = known_labels(block.labels[column])
+        _check_labels(input, column, codes, coverage)
         found = _fitted(block.X, codes, neighbors, metric)
-        predicted = {PREDICTED: names[found.transduction_]}
+        text = {PREDICTED: classes[found.transduction_]}
+        sets = None
+        if coverage is not None:
+            sets = found.predict_set(block.X, coverage=coverage)
+            text[SET] = _joined(sets, classes)
         shares = found.label_distributions_.max(axis=1, keepdims=True)
-        write(shares, Block(block.X, block.ids, {**block.labels, **predicted}))
-    return _reply(input, output, codes, names, found.transduction_)
+        write(shares, block._replace(labels={**block.labels, **text}))
+        ranking = None
+        if suspects is not None:
+            ranking = found.suspects()
+            write_suspects(*_ranked(block, ranking, classes))
+    written = [path for path in (output, suspects) if path is not None]
+    return _reply(input, written, codes, classes, found.transduction_, sets=sets, ranking=ranking)
 
 
 def known_labels(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -91,6 +133,35 @@ def known_labels(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return codes, names
 
 
+def _opened(input: Path, column: str, wanted: Wanted) -> Rows:
+    try:
+        return open_rows(input, wanted, as_graph=False)
+    except FileFormatError as error:
+        if error.parameters.get("labels") != column:
+            raise
+        message = in_options(error).replace("--labels", "--column")
+        raise CommandError(message, ExitCode.INPUT, type(error).__name__) from error
+
+
+def _check_labels(input: Path, column: str, codes: np.ndarray, coverage: float | None) -> None:
+    counts = np.bincount(codes[codes >= 0])
+    if not len(counts):
+        raise CommandError(
+            f"{input} has no label in column {column!r}; give some of its rows one.",
+            ExitCode.DATA,
+        )
+    if coverage is not None:
+        # With fewer held-out labels all sets hold all classes.
+        needed, held_out = ceil(coverage / (1 - coverage) * (1 - 1e-12)), int((counts // 2).sum())
+        if held_out < needed:
+            raise CommandError(
+                f"{input} has {counts.sum()} labels in column {column!r}, of which --coverage "
+                f"{coverage:g} holds out {held_out}, and it needs {needed}; label at least "
+                f"{2 * needed} rows, or use a smaller --coverage.",
+                ExitCode.DATA,
+            )
+
+
 def _fitted(X: Any, codes: np.ndarray, neighbors: Any, metric: str) -> Any:
     from heatsketch import HeatLabels, HeatSketch
 
@@ -99,23 +170,57 @@ def _fitted(X: Any, codes: np.ndarray, neighbors: Any, metric: str) -> Any:
     return HeatLabels(graph).fit(X, codes)
 
 
+def _joined(sets: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return the classes of each set as one text."""
+    names = [str(name) for name in classes]
+    texts = [BETWEEN.join(names[i] for i in np.flatnonzero(members)) for members in sets]
+    return np.array(texts, dtype=object)
+
+
+def _ranked(block: Block, ranking: Any, classes: np.ndarray) -> tuple[np.ndarray, Block]:
+    """Return the margins of the known labels, and what else is known of their rows."""
+    rows = ranking.rows
+    text = {name: values[rows] for name, values in block.labels.items()}
+    text[SUGGESTED] = classes[ranking.suggested]
+    ids = rows if block.ids is None else block.ids[rows]
+    return ranking.margin[:, np.newaxis], Block(block.X[rows], ids, text)
+
+
 def _reply(
-    input: Path, output: Path, codes: np.ndarray, names: np.ndarray, predicted: np.ndarray
+    input: Path,
+    written: list[Path],
+    codes: np.ndarray,
+    classes: np.ndarray,
+    predicted: np.ndarray,
+    *,
+    sets: np.ndarray | None,
+    ranking: Any,
 ) -> Reply:
     n_known = int(np.sum(codes >= 0))
-    counts = np.bincount(predicted, minlength=len(names))
+    counts = np.bincount(predicted, minlength=len(classes))
     n_changed = int(np.sum((codes >= 0) & (codes != predicted)))
-    result = {
+    result: dict[str, Any] = {
         "input": input,
-        "output": output,
+        "output": written[0],
         "rows": len(codes),
         "known": n_known,
         "changed": n_changed,
-        "predicted": {str(name): int(n) for name, n in zip(names, counts, strict=True)},
+        "predicted": {str(name): int(n) for name, n in zip(classes, counts, strict=True)},
     }
-    changed = f"; {n_changed} of them were predicted otherwise" if n_changed else ""
-    return Reply(
-        result,
-        f"Written: {output}\n{len(codes)} rows, {n_known} of which had one of {len(names)} labels"
-        f"{changed}",
-    )
+    changed = f"; another one is predicted for {n_changed} of them" if n_changed else ""
+    lines = [
+        f"Written: {', '.join(map(str, written))}",
+        f"{len(codes)} rows, {n_known} of which had one of {len(classes)} labels{changed}",
+    ]
+    if sets is not None:
+        sizes = sets.sum(axis=1)
+        result["labels_in_a_set"] = float(sizes.mean())
+        lines.append(
+            f"Labels in a set: {sizes.mean():.2g} on average; one in {np.sum(sizes == 1)} sets, "
+            f"none in {np.sum(sizes == 0)}"
+        )
+    if ranking is not None:
+        n_suspect = int(np.sum(ranking.margin < 0))
+        result |= {"suspects": written[-1], "suspect": n_suspect}
+        lines.append(f"Suspects: {n_suspect} labels are not those of most neighbours")
+    return Reply(result, "\n".join(lines))

@@ -44,9 +44,10 @@ def engine_within_limit(
     if needed > allowed:
         last = "use a machine with more" if memory_limit is None else "raise --memory-limit"
         raise MemoryBudgetError(
-            f"{rows.path}: {rows.shape[0]} rows of {rows.shape[1]} columns would take about "
-            f"{readable_bytes(needed)} of memory, of {readable_bytes(allowed)} allowed; use fewer "
-            f"--components or --neighbors, choose --columns, or {last}."
+            f"{rows.path}: {rows.shape[0]} rows of {rows.shape[1]} columns, with --components "
+            f"{sketch.n_components}, would take about {readable_bytes(needed)} of memory, of "
+            f"{readable_bytes(allowed)} allowed; use fewer --components or --neighbors, choose "
+            f"--columns, or {last}."
         )
     limited = None if memory_limit is None else LocalEngine(memory_limit=int(allowed - ours))
     return needed, limited

@@ -107,7 +107,7 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def _fraction(usual: float) -> Callable[[Any], float]:
+def fraction(usual: float) -> Callable[[Any], float]:
     """Return a parser of numbers between zero and one."""
 
     def value(text: Any) -> float:
@@ -126,7 +126,13 @@ def _fraction(usual: float) -> Callable[[Any], float]:
 INPUT, GRAPH, SKETCH = "Input", "Neighbour graph", "Sketch"
 
 Output = Annotated[
-    Path, typer.Option("--output", "-o", metavar="FILE", help="Table to write the embedding to.")
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Table to write; its extension (.csv, .parquet, .npy, ...) is the format.",
+    ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace outputs that exist.")]
 ColumnNames = Annotated[
@@ -167,12 +173,12 @@ Header = Annotated[
 ]
 Confidence = Annotated[
     Any,
-    typer.Option(parser=_fraction(0.95), metavar="FLOAT", help="Confidence level of intervals."),
+    typer.Option(parser=fraction(0.95), metavar="FLOAT", help="Confidence level of intervals."),
 ]
 Level = Annotated[
     Any,
     typer.Option(
-        parser=_fraction(0.05), metavar="FLOAT", help="Family-wise error of the flagged rows."
+        parser=fraction(0.05), metavar="FLOAT", help="Family-wise error of the flagged rows."
     ),
 ]
 MemoryLimit = Annotated[
@@ -269,9 +275,11 @@ def readable_bytes(size: float) -> str:
     Examples
     --------
     >>> from heatsketch.cli._options import readable_bytes
-    >>> readable_bytes(3 * 2**29)
-    '1.5 GiB'
+    >>> readable_bytes(3 * 2**29), readable_bytes(5 * 2**50)
+    ('1.5 GiB', '5,120 TiB')
     """
+    if size >= 2**43:
+        return f"{size / 2**40:,.0f} TiB"
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{max(size / 2**20, 1):.0f} MiB"
 
 

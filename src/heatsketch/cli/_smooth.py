@@ -47,8 +47,10 @@ Depths = Annotated[
 
 
 def smooth(
-    model: Annotated[Path, typer.Argument(help="What embed saved.")],
-    input: Annotated[Path, typer.Argument(help="A table of the same rows, such as counts.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model that embed saved.")],
+    input: Annotated[
+        Path, typer.Argument(metavar="INPUT", help="A table of the same rows, such as counts.")
+    ],
     *,
     output: Output,
     time: Time = "auto",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from heatsketch._core.progress import reporting_to
 from heatsketch.diffusion._affinity import gaussian_affinity
 from heatsketch.diffusion._normalization import symmetric_scaling
 from heatsketch.diffusion._operator import heat_operator
@@ -51,8 +52,10 @@ def _spread(few: np.ndarray, more: np.ndarray) -> float:
 def _all_distances(
     parts: list[np.ndarray], tree: ListTree, n_probes: int, n_neighbors: int
 ) -> np.ndarray:
-    arranged = (NeighborLists.arrange(part, tree, n_probes) for part in parts)
-    return np.concatenate([_distances(lists, n_neighbors) for lists in arranged])
+    # Trials are no progress: counted as the search itself, they would nearly fill a bar.
+    with reporting_to(lambda name, n_steps: lambda: None):
+        arranged = (NeighborLists.arrange(part, tree, n_probes) for part in parts)
+        return np.concatenate([_distances(lists, n_neighbors) for lists in arranged])
 
 
 def centers_of_parts(n_points: int) -> list[int]:
