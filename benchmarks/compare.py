@@ -7,6 +7,7 @@
     python benchmarks/compare.py --power 50 --peers PYTHON  # alibi-detect and Evidently, from there
     python benchmarks/compare.py --flags 50     # how many flagged rows belong to the change
     python benchmarks/compare.py --size 2000000 # seconds and memory beyond the graph
+    python benchmarks/compare.py --size 2000000 --dask # the same on a cluster of two processes
 
 Each part is written to docs/benchmarks/compare.json row by row, with the commit; rows that have
 enough runs are not measured again. The other tests are: maximum mean discrepancy with a Gaussian
@@ -291,11 +292,14 @@ def flags_row(name, n_runs):
 # --- size -------------------------------------------------------------------------------------
 
 
+def rows_and_groups(name):
+    n_rows = int(name.split()[0])
+    return manifold(n_rows, 32), np.random.default_rng(0).integers(2, size=n_rows)
+
+
 def size_row(name, n_runs):
     """Seconds and memory of the graph, and beyond it of 199 permutations at four times."""
-    n_rows = int(name.split()[0])
-    X = manifold(n_rows, 32)
-    group = np.random.default_rng(0).integers(2, size=n_rows)
+    X, group = rows_and_groups(name)
     start = perf_counter()
     model = HeatSketch(2, power=1).fit(X)
     middle = perf_counter()
@@ -308,6 +312,36 @@ def size_row(name, n_runs):
         "seconds beyond it": round(end - middle, 1),
         "GiB beyond it": round((memory("VmHWM") - held) / 2**30, 2),
         "p-value": found.p_value,
+    }
+
+
+def dask_row(name, n_runs):
+    """Seconds on two processes, and whether all numbers are those of one process."""
+    from distributed import Client
+
+    from heatsketch import DaskEngine
+    from heatsketch.engines._dask._connection import processes
+
+    X, group = rows_and_groups(name)
+    wanted = HeatSketch(2, power=1).fit(X).compare(group, n_permutations=N_PERMUTATIONS)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        processes(2, memory_limit=6 * 2**30, silence_logs=50) as cluster,
+        Client(cluster) as client,
+    ):
+        start = perf_counter()
+        engine = DaskEngine(client, storage=Path(folder, "fit"))
+        model = HeatSketch(2, power=1, engine=engine).fit(X)
+        middle = perf_counter()
+        found = model.compare(group, n_permutations=N_PERMUTATIONS)
+        end = perf_counter()
+    fields = ("p_values", "z", "effect", "group")
+    same = all(np.array_equal(getattr(found, f), getattr(wanted, f)) for f in fields)
+    return {
+        "seconds of the graph": round(middle - start, 1),
+        "seconds beyond it": round(end - middle, 1),
+        "p-value": found.p_value,
+        "same bits as one process": same and found.p_value == wanted.p_value,
     }
 
 
@@ -335,6 +369,7 @@ def main():
     parser.add_argument("--peers", metavar="PYTHON")
     parser.add_argument("--flags", type=int, metavar="RUNS")
     parser.add_argument("--size", type=int, metavar="ROWS")
+    parser.add_argument("--dask", action="store_true")
     options = parser.parse_args()
     if options.level:
         measure("level", NULLS, null_row, options.level)
@@ -346,7 +381,8 @@ def main():
     if options.flags:
         measure("flags", FLAGS, flags_row, options.flags)
     if options.size:
-        measure("size", [f"{options.size} x 32"], size_row, 1)
+        part, row = ("size on Dask", dask_row) if options.dask else ("size", size_row)
+        measure(part, [f"{options.size} x 32"], row, 1)
 
 
 if __name__ == "__main__":

@@ -274,6 +274,10 @@ cluster, that changed.
         yield table(_runs(found["flags"], "data and change"))
     if "size" in found:
         yield table(_runs(found["size"], "rows x features"))
+    if "size on Dask" in found:
+        yield """On two processes of this machine, with Dask:
+"""
+        yield table(_runs(found["size on Dask"], "rows x features"))
 
 
 def _runs(rows, name):

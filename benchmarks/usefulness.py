@@ -36,7 +36,6 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib import pyplot as plt
 from provenance import commit
 from scipy import sparse
 from scipy.stats import spearmanr
@@ -620,6 +619,8 @@ def panel(ax, results, measure):
 
 
 def picture(results):
+    from matplotlib import pyplot as plt
+
     plt.style.use("heatsketch.plot.heatsketch")
     figure, axes = plt.subplots(2, 3, figsize=(12, 7.5), layout="constrained")
     for ax, measure in zip(axes.flat, PANELS, strict=True):
