@@ -63,6 +63,7 @@ SCRIPTS = {
         ["compare.json"],
     ),
     "labels": Script("benchmarks/labels.py", ["labels.json"]),
+    "fates": Script("benchmarks/fates.py", ["fates.json"]),
     "search": Script("benchmarks/search.py", ["search.json"]),
     "search_million": Script("benchmarks/search.py --million", ["search_million.json"]),
     "smooth": Script("benchmarks/smooth.py", ["smooth.json"]),

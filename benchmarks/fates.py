@@ -1,5 +1,6 @@
 """Fates against CellRank, on the same graph of scanpy and from the same terminal cells.
 
+    python benchmarks/fates.py           # installs CellRank in build/cellrank
     python benchmarks/fates.py PYTHON    # of an environment that has CellRank
 
 CellRank weighs edges by the connectivities of scanpy, and solves with its own defaults. We weigh
@@ -11,6 +12,7 @@ import argparse
 import json
 import subprocess
 import tempfile
+import venv
 import warnings
 from pathlib import Path
 from time import perf_counter
@@ -93,12 +95,20 @@ def compared(name, python):
 SIDES = ("fate", "CellRank")
 
 
+def environment_of_cellrank():
+    folder = Path(__file__).parents[1] / "build" / "cellrank"
+    venv.create(folder, with_pip=True)
+    python = str(folder / "bin" / "python")
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "cellrank==2.0.7"], check=True)
+    return python
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("python")
-    options = parser.parse_args()
+    parser.add_argument("python", nargs="?")
+    python = parser.parse_args().python or environment_of_cellrank()
     warnings.simplefilter("ignore")  # about several connected components
-    write("fates", {**provenance(), **{name: compared(name, options.python) for name in DATA}})
+    write("fates", {**provenance(), **{name: compared(name, python) for name in DATA}})
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def test_missing_labels_are_a_kind_of_their_own():
 def test_a_comparison_colours_the_rows_that_are_flagged():
     fitted, found = compared()
     others, flagged = plot.compare(fitted, found).collections
-    assert (len(others.get_offsets()), len(flagged.get_offsets())) == (1616, 90)
+    assert (len(others.get_offsets()), len(flagged.get_offsets())) == (1619, 87)
     np.testing.assert_array_equal(
         np.sort(flagged.get_array()), np.sort(found.effect[found.flagged])
     )

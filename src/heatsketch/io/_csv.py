@@ -87,11 +87,14 @@ def _batches(layout: _Layout, types: dict[str, str]) -> Iterator[Any]:
     if layout.is_empty:  # which is an error of Arrow
         return
     path, names, start, block_bytes, _ = layout
-    with opened_binary(path) as file:
-        file.seek(start)
+    arrow = needed("pyarrow", path)
+    # A stream of Arrow, not of Python: threads of Arrow read ahead, and a thread that calls Python
+    # while the interpreter exits ends the process by abort().
+    with arrow.input_stream(str(path), compression="gzip" if _is_packed(path) else None) as file:
+        file.read(start)
         try:
             yield from _reader(path, file, names, block_bytes, types)
-        except needed("pyarrow", path).ArrowInvalid as error:
+        except arrow.ArrowInvalid as error:
             raise FileFormatError(
                 path,
                 f"{shortened(error)} (columns are counted from 0, rows from 1)",
@@ -173,7 +176,11 @@ def _delimiter(path: Path) -> str:
 
 def opened_binary(path: Path) -> Any:
     """Open a file, and decompress it if its name ends in ``.gz``."""
-    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
+    return gzip.open(path) if _is_packed(path) else path.open("rb")
+
+
+def _is_packed(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
 
 
 @contextmanager
@@ -192,7 +199,7 @@ def write_csv(
 
     with ExitStack() as stack:
         file: Any = stack.enter_context(atomic_file(path, overwrite=overwrite))
-        if path.suffix.lower() == ".gz":
+        if _is_packed(path):
             # Neither a name nor a time, so that the same rows are the same bytes.
             file = stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
