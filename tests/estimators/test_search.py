@@ -9,6 +9,7 @@ from sklearn.datasets import load_digits
 
 from heatsketch import DiffusionMap, HeatSketch
 from heatsketch.diffusion import diffusion_neighbors, gaussian_matrix
+from heatsketch.diffusion._vectors import search_vectors
 from heatsketch.exceptions import DtypeError, HeatSketchError
 
 
@@ -41,6 +42,22 @@ def test_new_points_have_vectors_of_the_same_kind():
     np.testing.assert_array_equal(model.vectors(X[:9]), model.vectors()[:9])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_rows_have_length_one_whatever_their_scale(dtype):
+    """Also beside rows of another scale, and where squares overflow or vanish."""
+    Y = 2.0 * np.asfortranarray(cloud(60, 3)).round(2)
+    scales = np.array([[1.0], [1.0], [3.0]] if dtype == "int64" else [[1e-30], [1.0], [1e30]])
+    Y = (np.repeat(scales, 20, axis=0) * (100 * Y if dtype == "int64" else Y)).astype(dtype)
+    wanted = Y.astype(float) / np.linalg.norm(Y.astype(float), axis=1, keepdims=True)
+    found = search_vectors(Y, normalize=True, append=None, weight=0.5)
+    assert found.dtype == np.float32
+    assert found.flags.c_contiguous
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-7)
+    plain = search_vectors(Y, normalize=False, append=None, weight=0.5)
+    assert plain.dtype == np.float32
+    np.testing.assert_array_equal(plain, Y.astype(np.float32))
+
+
 def test_a_row_of_zeros_stays():
     model = HeatSketch(4).fit(cloud(30))
     X = np.zeros((30, 2))
@@ -56,6 +73,8 @@ def test_a_row_of_zeros_stays():
         ({"append": cloud(29)}, HeatSketchError, r"append has shape \(29, 3\), and there are 30"),
         ({"append": sparse.eye_array(30)}, DtypeError, "TruncatedSVD"),
         ({"append": cloud(30), "weight": -1}, HeatSketchError, "weight=-1 must be a finite"),
+        ({"append": cloud(30), "weight": np.inf}, HeatSketchError, "weight=inf must be a finite"),
+        ({"append": [["a"]] * 30}, DtypeError, "append"),
         ({"append": cloud(30), "weight": "much"}, HeatSketchError, "weight='much' must be"),
         ({"append": np.full((30, 1), np.nan)}, HeatSketchError, "append contains NaN"),
     ],
