@@ -6,6 +6,7 @@ from registry import SEEDS, affinity, circle, cloud
 from scipy import sparse
 
 from heatsketch import HeatSketch
+from heatsketch.diffusion import _harmonic as module
 from heatsketch.diffusion import (
     bistochastic_scaling,
     degree_scaling,
@@ -25,12 +26,23 @@ def neighbor_operator(X, scaling=symmetric_scaling):
     return heat_operator(K, scaling(K))
 
 
-def dense_solution(A, values, rows):
-    """Means over the first given row that a walk meets, from the transition matrix."""
+def dense_walk(A):
     matrix = A @ np.eye(A.shape[0], dtype=A.dtype)
     v = A.stationary.astype(float)
     walk = matrix * v / v[:, np.newaxis]
-    walk /= walk.sum(axis=1, keepdims=True)
+    return walk / walk.sum(axis=1, keepdims=True)
+
+
+def walk_without_loops(A):
+    """The walk without the steps that stay, which change no harmonic value."""
+    walk = dense_walk(A)
+    np.fill_diagonal(walk, 0)
+    return walk / walk.sum(axis=1, keepdims=True)
+
+
+def dense_solution(A, values, rows):
+    """Means over the first given row that a walk meets, from the transition matrix."""
+    walk = dense_walk(A)
     inside = np.setdiff1d(np.arange(len(walk)), rows)
     found = np.zeros((len(walk), np.shape(values)[1]))
     found[rows] = values
@@ -95,8 +107,63 @@ def test_rows_that_no_walk_leaves_for_a_given_one_are_nan():
 
 
 def test_a_tolerance_below_rounding_is_an_error():
+    """Which tells how many steps a walk takes from the farthest row: one, and those after it."""
+    A = neighbor_operator(circle(100))
+    with pytest.raises(SpectrumError, match="is not reached") as caught:
+        harmonic_extension(A, VALUES, ROWS, tolerance=1e-20)
+    walk = walk_without_loops(A)
+    inside = np.setdiff1d(np.arange(100), ROWS)
+    inner = np.eye(len(inside)) - walk[np.ix_(inside, inside)]
+    n_steps = np.linalg.solve(inner, np.ones(len(inside))).max()
+    assert f"takes up to {n_steps:.1e} steps" in str(caught.value)
+
+
+def test_the_number_of_steps_is_limited(monkeypatch):
+    begun, done = [], []
+    monkeypatch.setattr(module, "MOST_STEPS", 6)
+    monkeypatch.setattr(
+        module, "steps", lambda *about: (begun.append(about), lambda: done.append(1))[1]
+    )
     with pytest.raises(SpectrumError, match="is not reached"):
-        harmonic_extension(neighbor_operator(circle(100)), VALUES, ROWS, tolerance=1e-20)
+        harmonic_extension(neighbor_operator(circle(100)), VALUES, ROWS)
+    assert begun[0] == ("harmonic extension", 6)
+    assert len(done) == 6
+
+
+@pytest.mark.parametrize("left", [0.0, 0.3])
+def test_the_bound_holds_whatever_the_error_is(left):
+    """Of a system with a known solution, and as the docstring of the module has it."""
+    rng = np.random.default_rng(0)
+    system = np.eye(30) - 0.9 * rng.dirichlet(np.ones(30), 30)
+    n_steps, solution = np.linalg.solve(system, np.ones(30)), rng.normal(size=(30, 3))
+    found = np.column_stack([solution, (1 - left) * n_steps])
+    found[4, 1] += 0.5
+    residual = np.column_stack([system @ solution, np.ones(30)]) - system @ found
+    rest = np.abs(residual).max(axis=0)
+    bound = module._bound(found, residual)
+    assert bound >= 0.5
+    assert bound == pytest.approx(found[:, 3].max() / (1 - rest[3]) * rest[:3].max())
+    assert rest[3] == pytest.approx(left, abs=1e-12)
+    found[:, 3] = 0
+    assert module._bound(found, np.column_stack([residual[:, :3], np.ones(30)])) == np.inf
+    assert module._bound(found, 0 * residual) == 0
+    residual[:, :3] = 0
+    assert module._bound(found, residual) == 0  # whatever is known of the steps
+
+
+def test_a_column_that_is_solved_stays_while_others_go_on():
+    A = neighbor_operator(circle(100))
+    found = harmonic_extension(A, np.column_stack([VALUES, np.zeros(4)]), ROWS)
+    np.testing.assert_array_equal(found[:, 2], 0)
+    np.testing.assert_allclose(found[:, :2], harmonic_extension(A, VALUES, ROWS), atol=2e-6)
+    np.testing.assert_array_equal(module._ratios(np.ones(3), np.array([0.0, 2, 4])), [0, 0.5, 0.25])
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float32"])
+def test_values_of_any_number_are_the_same_numbers(dtype):
+    A, values = neighbor_operator(circle(100)), np.array([1, 0, 0, 1])
+    found = harmonic_extension(A, values.astype(dtype), ROWS.astype("uint8"))
+    np.testing.assert_array_equal(found, harmonic_extension(A, values.astype(float), ROWS))
 
 
 @pytest.mark.parametrize(
@@ -110,6 +177,9 @@ def test_a_tolerance_below_rounding_is_an_error():
         ([1.0, 2.0], [0], "for 1 rows"),
         (["a"], [0], "real numbers"),
         ([np.nan], [0], "NaN or infinity in row 0"),
+        ([[1.0, 2.0], [3.0, np.inf], [np.nan, 0.0]], [7, 8, 9], "NaN or infinity in row 1"),
+        ([1.0], [[0]], r"rows=\[\[0\]\] must be integers"),
+        ([[[1.0]]], [0], r"values has shape \(1, 1, 1\)"),
     ],
 )
 def test_invalid_values_are_named(values, rows, message):
