@@ -38,7 +38,10 @@ MODULES = {
     "harmonic": (f"{DIFFUSION}/_harmonic.py", ["diffusion/test_harmonic.py"]),
     "labels": (f"{DIFFUSION}/_labels.py", ["diffusion/test_labels.py"]),
     "smoothing": (f"{DIFFUSION}/_smoothing.py", ["diffusion/test_smoothing.py"]),
-    "clusters": (f"{DIFFUSION}/_clusters.py", ["estimators/test_heat_clustering.py"]),
+    "clusters": (
+        f"{DIFFUSION}/_clusters.py",
+        ["diffusion/test_clusters.py", "estimators/test_heat_clustering.py"],
+    ),
     "vectors": (f"{DIFFUSION}/_vectors.py", ["estimators/test_search.py"]),
     "neighbors": ("src/heatsketch/graph/_neighbors.py", ["graph/test_neighbors.py"]),
     "graph_affinity": ("src/heatsketch/graph/_graph_affinity.py", ["graph/test_graph_affinity.py"]),
