@@ -112,6 +112,98 @@ def test_the_chosen_time_is_nearly_the_best(kind, seed):
     assert found.time >= found.times[found.scores.argmax()]
 
 
+def correlations(x, y, where):
+    found = np.zeros(x.shape[1])
+    for j in range(x.shape[1]):
+        a, b = x[where[:, j], j], y[where[:, j], j]
+        if len(a) and a.std() > 1e-12 and b.std() > 1e-12:
+            found[j] = np.corrcoef(a, b)[0, 1]
+    return found
+
+
+@pytest.mark.parametrize("has_sizes", [False, True])
+@pytest.mark.parametrize("n_columns", [5, 64, 70])
+@pytest.mark.parametrize("kind", ["counts", "numbers"])
+def test_scores_are_correlations_with_what_was_held_out(kind, n_columns, has_sizes):
+    n = 60
+    A, _, noisy = noisy_circle(kind, 1, n, n_columns)
+    order = np.random.default_rng(2).permutation(n)
+    s = np.random.default_rng(3).uniform(0.2, 3, (n, 1)) if has_sizes else np.ones((n, 1))
+    times, scores = module.time_scores(A, noisy, order, s if has_sizes else None)
+
+    walk = np.empty((n, n))
+    walk[np.ix_(order, order)] = (A @ np.eye(n)) * A.stationary / A.stationary[:, np.newaxis]
+    rng = np.random.default_rng(module.SEED)
+    if n_columns > module.CHOICE_COLUMNS:
+        some = rng.choice(n_columns, module.CHOICE_COLUMNS, replace=False)
+        noisy = noisy[:, np.sort(some)]
+    half = rng.binomial(noisy, 0.5) if kind == "counts" else None
+    is_out = None if kind == "counts" else rng.random(noisy.shape) < 0.1
+    for time, found in zip(times, scores, strict=True):
+        P = np.linalg.matrix_power(walk, time)
+        if kind == "counts":
+            wanted = correlations(
+                (P @ half) / (P @ s), (noisy - half) / s, np.full(half.shape, True)
+            )
+        else:
+            shares = noisy / s
+            shares = shares - shares.mean(axis=0, where=~is_out)
+            weight = P @ (s * ~is_out)
+            near = np.where(weight > 1e-9, P @ (s * ~is_out * shares) / np.maximum(weight, 1e-9), 0)
+            wanted = correlations(near, shares, is_out)
+        np.testing.assert_allclose(found, wanted, atol=1e-9)
+    last = min(scores.mean(axis=1).argmax() + module.PATIENCE, len(module.TIMES) - 1)
+    np.testing.assert_array_equal(times, module.TIMES[: last + 1])
+
+
+def test_correlations_are_those_of_numpy():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(5, [1, 20, 0.1, 1], (30, 4)), rng.normal(-9, [3, 1, 0.2, 1], (30, 4))
+    x[:, 3] = 7
+    where = rng.random((30, 4)) < [1, 0.5, 0.1, 0.5]
+    np.testing.assert_allclose(module._correlations(x, y, where), correlations(x, y, where))
+    assert (module._correlations(x, y, np.zeros((30, 4), bool)) == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("n_columns", "below", "is_taken"),
+    [(5, 0.49, True), (5, 0.51, False), (2, 0.99, True), (2, 1.01, False), (1, 1e-9, False)],
+)
+def test_a_later_time_may_be_one_standard_error_below_the_best(n_columns, below, is_taken):
+    """With a standard deviation of one over columns: 1/2 of five columns, and 1 of two."""
+    apart = np.linspace(-1, 1, n_columns) if n_columns > 1 else np.zeros(1)
+    apart = apart / (apart.std() or 1) + below
+    best = np.linspace(0, 9, n_columns)
+    scores = np.array([best - 9, best, best - apart])
+    assert module.longest_of_the_best(np.array([1, 5, 7]), scores) == (7 if is_taken else 5)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csc_array])
+def test_counts_are_told_from_other_numbers(form):
+    counts = np.full((250, 100), 3.0)
+    counts[::2] = 1
+    assert module.are_counts(form(counts))
+    for place in [0, 99, 12_345, 24_999]:
+        for value in [0.5, -1.0]:
+            values = counts.copy()
+            values.flat[place] = value
+            assert not module.are_counts(form(values))
+    assert module.are_counts(np.zeros((3, 2)))
+    assert not module.are_counts(sparse.csc_array((3, 2)))  # of which nothing is known
+
+
+@pytest.mark.parametrize(("width", "n_chunks"), [(0.5, 7), (1, 7), (3, 3), (7, 1), (100, 1)])
+def test_columns_are_smoothed_in_chunks_that_fit(monkeypatch, width, n_chunks):
+    begun, done = [], []
+    monkeypatch.setattr(module, "CHUNK_BYTES", int(width * 80 * 8))
+    monkeypatch.setattr(
+        module, "steps", lambda *about: (begun.append(about), lambda: done.append(1))[1]
+    )
+    HeatSketch(2).fit(cloud(80)).smooth(VALUES, time=1)
+    assert begun == [("smoothing", n_chunks)]
+    assert len(done) == n_chunks
+
+
 @pytest.mark.parametrize("kind", ["counts", "numbers"])
 def test_how_deep_rows_are_measured_does_not_shorten_the_time(kind):
     """Both halves of a row have its depth, which is no reason to smooth less."""
