@@ -43,18 +43,17 @@ def smooth():
         best = max(ours["score by time"], key=ours["score by time"].get)
         chosen = f"`smooth`, chosen time {ours['chosen time']}"
         rows += [
-            row_of(name, chosen, ours["score at the chosen time"], sum(ours["seconds"].values())),
-            row_of(name, f"`smooth`, best time {best}", ours["best score"], None),
+            row_of(name, chosen, ours["score at the chosen time"]),
+            row_of(name, f"`smooth`, best time {best}", ours["best score"]),
         ]
         for magic in found.get("magic-impute", []):
             setting = f"magic-impute, {magic['scale']}, t={magic['t']}, {magic.get('solver', '')}"
-            rows.append(row_of(name, setting.strip(", "), magic["score"], magic["seconds"]))
+            rows.append(row_of(name, setting.strip(", "), magic["score"]))
     return table(rows)
 
 
-def row_of(name, method, score, seconds):
-    shown = None if seconds is None else f"{seconds:.0f}"
-    return {"data": name, "method": method, "correlation": f"{score:.3f}", "seconds": shown}
+def row_of(name, method, score):
+    return {"data": name, "method": method, "correlation": f"{score:.3f}"}
 
 
 def data_of(name):
