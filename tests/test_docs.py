@@ -60,11 +60,20 @@ def test_the_readme_shows_what_its_code_prints():
 def test_gains_in_the_readme_are_those_that_were_measured():
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     results = json.loads((ROOT / "docs/benchmarks/usefulness.json").read_text())["results"]
-    for data, measure in (("digits", "mAP"), ("MNIST, 5,000", "ARI")):
-        raw = results[data]["raw Euclidean"][""][measure]["mean"]
-        ours = results[data]["HeatSketch"]["64"][measure]["mean"]
-        gain = re.compile(rf"from \{f'{raw:.2f}'[1:]}( \(pixels\))? to \{f'{ours:.2f}'[1:]}\.")
-        assert gain.search(text), (data, measure, raw, ours)
+    raw, ours = (
+        f"{results['digits'][method][size]['mAP']['mean']:.2f}"[1:]
+        for method, size in (("raw Euclidean", ""), ("HeatSketch", "64"))
+    )
+    assert f"from {raw} (pixels) to {ours}." in text
+    clusters = json.loads((ROOT / "docs/benchmarks/cluster_quality.json").read_text())
+    index = {name: f"{of['mean']:.2f}"[1:] for name, of in clusters["MNIST, 5,000"].items()}
+    assert f"is {index['HeatClustering']} (`HeatClustering`)" in text
+    assert f"SpectralClustering {index['SpectralClustering']}, and" in text
+    assert f"k-means on pixels {index['k-means']}." in text
+    power = json.loads((ROOT / "docs/benchmarks/compare.json").read_text())["power"]
+    found = power["digits: unseen class, 5 %"]
+    assert f"in {100 * found['compare']:.0f} % of runs" in text
+    assert f"maximum mean discrepancy in {100 * found['MMD']:.0f} %" in text
 
 
 def test_accuracies_of_labels_in_the_readme_are_those_measured():
