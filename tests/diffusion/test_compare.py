@@ -1,6 +1,7 @@
 """Laws of compare: the definition, its level, its flags, and who may be exchanged for whom."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -167,6 +168,48 @@ def test_another_order_of_rows_gives_the_same_in_that_order():
     found = HeatSketch(4).fit(X[order], row_ids=order).compare(group[order])
     for field in FIELDS:
         np.testing.assert_array_equal(getattr(found, field), getattr(wanted, field)[order])
+
+
+def test_a_model_passes_units_and_options_on_in_the_order_of_its_rows():
+    X, rng = cloud(300), np.random.default_rng(0)
+    ids, units = rng.permutation(300), rng.integers(0, 40, 300)
+    group = np.arange(40)[units] % 2
+    model = HeatSketch(4).fit(X, row_ids=ids)
+    options = {"n_permutations": 30, "level": 0.3}
+    found = model.compare(group, units=units, **options)
+    order = model.order_
+    wanted = compare_groups(model.heat_operator_, group[order], units=units[order], **options)
+    for field in FIELDS:
+        np.testing.assert_array_equal(getattr(found, field)[order], getattr(wanted, field))
+    assert (found.p_value, found.level) == (wanted.p_value, 0.3)
+    assert not np.array_equal(found.p_values, model.compare(group, **options).p_values)
+    new = model.compare_to(X[:50] + 0.1, **options)
+    assert new.level == 0.3
+    assert new.p_value * 31 == pytest.approx(round(new.p_value * 31))
+
+
+@pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_a_page_counts_the_flagged_rows_of_each_group(n_groups):
+    X = cloud(90)
+    group = np.arange(90) % n_groups
+    X[group == 1] += 100
+    found = HeatSketch(4, power=1).fit(X).compare(group)
+    page = found._repr_html_()
+    head = "<tr><th>around</th><th>rows</th><th>median effect</th></tr>"
+    assert page.startswith(f"<p>{found.summary}</p><table>{head}<tr><td>")
+    cells = re.findall(r"<tr><td>(\w+) (\d)</td><td>(\d+)</td><td>([-+.\d]+)</td></tr>", page)
+    shown = {(more, int(label)): (int(n), effect) for more, label, n, effect in cells}
+    wanted = {}
+    for label, more in itertools.product(range(n_groups), ("more", "less")):
+        sign = found.z > 0 if more == "more" else found.z < 0
+        rows = found.flagged & (found.group == label) & sign
+        if rows.any():
+            wanted[more, label] = (rows.sum(), f"{np.median(found.effect[rows]):+.2f}")
+    assert shown == wanted
+    assert ("more", 1) in shown
+    assert {label for _, label in shown} <= ({1} if n_groups == 2 else {0, 1, 2})
+    assert page.count("<tr>") == 1 + len(shown)
 
 
 def test_names_of_groups_do_not_matter():
