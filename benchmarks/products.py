@@ -2,17 +2,23 @@
 
 Ours take the stationary direction out, and scale. MKL's are given two blocks to write to, once
 fresh ones, as our steps need them, and once some that have been written to before.
-Needs ``pip install sparse_dot_mkl``.
+Needs ``pip install mkl sparse_dot_mkl``.
 """
 
+import os
 from functools import partial
+from importlib import metadata
 
 import numpy as np
 from scipy import sparse
-from sparse_dot_mkl import dot_product_mkl
 from timing import time_ratio, write
 
 from heatsketch.diffusion import gaussian_matrix, heat_operator, sketch, symmetric_scaling
+
+# sparse_dot_mkl does not look for the library where pip puts it.
+library = next(path for path in metadata.files("mkl") if path.name.startswith("libmkl_rt"))
+os.environ.setdefault("MKL_RT", str(library.locate().resolve()))
+from sparse_dot_mkl import dot_product_mkl  # noqa: E402
 
 N_ROWS, REACH, POWER = 1_000_000, 8, 8
 

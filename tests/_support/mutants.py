@@ -7,7 +7,8 @@ mutmut makes the changes in a copy of the last commit, in build/mutated. ``heats
 installed beside it and not be editable, since the finder of an editable installation would hide
 the changed code; ``make mutants`` has an environment of its own. docs/benchmarks/mutants.json has
 the counts, and the names of the changes that no test noticed; ``mutmut show NAME`` in
-build/mutated/MODULE shows one. docs/developer/mutants.md judges them.
+build/mutated/MODULE shows one. docs/developer/mutants.md has a table of the counts, and judges the
+changes.
 """
 
 import argparse
@@ -21,6 +22,8 @@ import heatsketch
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "benchmarks" / "mutants.json"
+PAGE = ROOT / "docs" / "developer" / "mutants.md"
+MARKS = "<!-- made by tests/_support/mutants.py -->\n", "<!-- until here -->"
 DIFFUSION = "src/heatsketch/diffusion"
 # Each module against the tests that are about it alone.
 MODULES = {
@@ -101,13 +104,29 @@ def mutated(name):
     }
 
 
+def with_table(text, results):
+    """Return the page with a table of all modules that were run."""
+    rows = ["| module | tests | mutants | killed | |", "|---|---|---|---|---|"]
+    for name, found in results.items():
+        tests = ", ".join(f"`{path}`" for path in MODULES[name][1])
+        share = found["killed"] / found["mutants"]
+        rows.append(
+            f"| `{name}` | {tests} | {found['mutants']} | {found['killed']} | {share:.0%} |"
+        )
+    before, rest = text.split(MARKS[0])
+    after = rest.split(MARKS[1], 1)[1]
+    return "".join([before, MARKS[0], "\n", "\n".join(rows), "\n\n", MARKS[1], after])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("modules", nargs="*", metavar="MODULE", help=", ".join(MODULES))
     for name in parser.parse_args().modules or MODULES:
         found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         found[name] = mutated(name)
-        RESULTS.write_text(json.dumps(dict(sorted(found.items())), indent=2) + "\n")
+        found = dict(sorted(found.items()))
+        RESULTS.write_text(json.dumps(found, indent=2) + "\n")
+        PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
         print(name, found[name]["killed"], "of", found[name]["mutants"])
 
 
