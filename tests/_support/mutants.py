@@ -64,6 +64,7 @@ also_copy =
     README.md
     docs
     benchmarks
+    examples
     pyproject.toml
 pytest_add_cli_args = --timeout=120
 pytest_add_cli_args_test_selection =
