@@ -392,7 +392,11 @@ def changed(draw, folder):
         elif kind == 2 and arrays[array].size:
             flat = arrays[array].flatten()
             limits = np.iinfo(flat.dtype) if flat.dtype.kind in "iu" else None
-            value = draw(st.integers(-3, 200)) if limits else draw(st.floats(width=32))
+            value = (
+                draw(st.integers(max(-3, int(limits.min)), min(200, int(limits.max))))
+                if limits
+                else draw(st.floats(width=32))
+            )
             flat[draw(st.integers(0, flat.size - 1))] = value
             arrays[array] = flat.reshape(arrays[array].shape)
         elif kind == 3:
