@@ -191,3 +191,9 @@ def test_pages_have_neither_banned_words_nor_raw_floats():
         assert not list(check.raw_floats(text)), path
         if path.parent.name != "developer":
             assert not list(check.banned_words(text)), path
+
+
+def test_the_table_of_mutants_is_that_of_the_file():
+    mutants = module_of(ROOT / "tests" / "_support" / "mutants.py")
+    text = mutants.PAGE.read_text(encoding="utf-8")
+    assert mutants.with_table(text, json.loads(mutants.RESULTS.read_text())) == text

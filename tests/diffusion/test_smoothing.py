@@ -124,9 +124,13 @@ def correlations(x, y, where):
 @pytest.mark.parametrize("has_sizes", [False, True])
 @pytest.mark.parametrize("n_columns", [5, 64, 70])
 @pytest.mark.parametrize("kind", ["counts", "numbers"])
-def test_scores_are_correlations_with_what_was_held_out(kind, n_columns, has_sizes):
+@pytest.mark.parametrize("graph", ["circle", "path"])
+def test_scores_are_correlations_with_what_was_held_out(graph, kind, n_columns, has_sizes):
     n = 60
     A, _, noisy = noisy_circle(kind, 1, n, n_columns)
+    if graph == "path":  # on which all near some entries are held out
+        K = np.eye(n) + np.eye(n, k=1) + np.eye(n, k=-1)
+        A = heat_operator(K, degree_scaling(K))
     order = np.random.default_rng(2).permutation(n)
     s = np.random.default_rng(3).uniform(0.2, 3, (n, 1)) if has_sizes else np.ones((n, 1))
     times, scores = module.time_scores(A, noisy, order, s if has_sizes else None)
