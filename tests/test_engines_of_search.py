@@ -22,7 +22,9 @@ NIGHTLY = pytest.mark.skipif(
         ),
     ],
 )
-def test_the_script_finds_the_nearest(script, package, says, capsys):
+def test_the_script_finds_the_nearest(script, package, says, capsys, tmp_path, monkeypatch):
     pytest.importorskip(package)
+    # Which a session of a user has; without it the server warns that it takes another folder.
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     runpy.run_path(EXAMPLES / f"{script}.py", run_name="__main__")
     assert says in capsys.readouterr().out
