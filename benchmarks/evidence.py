@@ -92,7 +92,6 @@ SCRIPTS = {
     "chaos": Script("benchmarks/chaos.py", ["chaos.json"], True),
     "fuzzing": Script("tests/_support/fuzz_readers.py", ["fuzzing.json"]),
     "repeats": Script("benchmarks/repeats.py", ["repeats.json"]),
-    # In an environment of its own, so by make mutants.
     "mutants": Script("tests/_support/mutants.py", ["mutants.json"]),
 }
 PAGE = "benchmarks/page.py"

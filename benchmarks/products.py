@@ -15,11 +15,6 @@ from timing import time_ratio, write
 
 from heatsketch.diffusion import gaussian_matrix, heat_operator, sketch, symmetric_scaling
 
-# sparse_dot_mkl does not look for the library where pip puts it.
-library = next(path for path in metadata.files("mkl") if path.name.startswith("libmkl_rt"))
-os.environ.setdefault("MKL_RT", str(library.locate().resolve()))
-from sparse_dot_mkl import dot_product_mkl  # noqa: E402
-
 N_ROWS, REACH, POWER = 1_000_000, 8, 8
 
 
@@ -37,21 +32,31 @@ def local_affinity():
     return K
 
 
-def bare_products(matrix, block, buffers=None):
+def product_of_mkl():
+    """Return MKL's product; sparse_dot_mkl must be told where pip puts the library."""
+    library = next(path for path in metadata.files("mkl") if path.name.startswith("libmkl_rt"))
+    os.environ.setdefault("MKL_RT", str(library.locate().resolve()))
+    from sparse_dot_mkl import dot_product_mkl
+
+    return dot_product_mkl
+
+
+def bare_products(product, matrix, block, buffers=None):
     buffers = buffers or (np.empty_like(block), np.empty_like(block))
     for i in range(POWER):
-        block = dot_product_mkl(matrix, block, out=buffers[i % 2], out_scalar=0.0)
+        block = product(matrix, block, out=buffers[i % 2], out_scalar=0.0)
     return block
 
 
 def main():
     K = local_affinity()
     A = heat_operator(K, symmetric_scaling(K))
-    matrix, results = sparse.csr_matrix(A.matrix), {}
+    bare = partial(bare_products, product_of_mkl(), sparse.csr_matrix(A.matrix))
+    results = {}
     for n_columns in (32, 128):
         G = gaussian_matrix(N_ROWS, n_columns, seed=0, dtype=np.float32)
         buffers = np.empty_like(G), np.empty_like(G)
-        ours, fresh = partial(sketch, A, G, power=POWER), partial(bare_products, matrix, G)
+        ours, fresh = partial(sketch, A, G, power=POWER), partial(bare, G)
         found = A.deflate(fresh()) / np.sqrt(np.float32(n_columns))
         np.testing.assert_allclose(ours(), found, atol=1e-4 * abs(found).max())
         pairs = {

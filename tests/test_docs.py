@@ -197,3 +197,41 @@ def test_the_table_of_mutants_is_that_of_the_file():
     mutants = module_of(ROOT / "tests" / "_support" / "mutants.py")
     text = mutants.PAGE.read_text(encoding="utf-8")
     assert mutants.with_table(text, json.loads(mutants.RESULTS.read_text())) == text
+
+
+def test_figures_in_the_guides_are_those_that_were_measured():
+    def text(name):
+        return " ".join((ROOT / "docs" / "how_to" / f"{name}.md").read_text("utf-8").split())
+
+    def measured(name):
+        return json.loads((ROOT / "docs" / "benchmarks" / f"{name}.json").read_text("utf-8"))
+
+    compare = measured("compare")
+    size = compare["size"]["2000000 x 32"]
+    assert f"took {size['seconds beyond it']:.0f} s and {size['GiB beyond it']:.0f} GiB" in text(
+        "compare"
+    )
+    assert all(row["same bits as one process"] for row in compare["size on Dask"].values())
+    new = [row for name, row in compare["power"].items() if name.endswith("unseen class, 5 %")]
+    for test in ("compare", "MMD"):
+        found = [100 * row[test] for row in new]
+        assert f"in {min(found):.0f} to {max(found):.0f} %" in text("compare")
+    fates = {name: row for name, row in measured("fates").items() if "correlation" in row}
+    assert min(row["correlation"] for row in fates.values()) > 0.999
+    theirs, ours = (
+        max(row["largest error of a row's sum"][side] for row in fates.values())
+        for side in ("CellRank", "fate")
+    )
+    assert f"to one within {theirs:.0e}, ours within {ours:.0e}".replace("e-0", "e-") in text(
+        "fates"
+    )
+    seconds = fates["three branches, 20,000 points"]["seconds"]
+    took = f"took it {seconds['CellRank']:.1f} s, and us {seconds['fate']:.1f} s"
+    assert took in text("fates")
+    search = measured("search_million")
+    assert f"{search['milliseconds a query, one thread']:.2f} ms a query" in text("search")
+    assert round(10_000 * (1 - search["recall of 11 neighbours"])) == 1
+    smooth = measured("smooth_million")
+    assert round(sum(smooth["seconds"].values()) / 60) == 9
+    assert f"and {smooth['GiB at most, mapped files included']:.0f} GiB" in text("smooth")
+    assert f"({smooth['stored counts'] / 1e6:.0f} million counts" in text("smooth")

@@ -3,59 +3,39 @@
     python tests/_support/mutants.py                    # every module, in hours
     python tests/_support/mutants.py compare smoothing  # these
 
-mutmut makes the changes in a copy of the last commit, in build/mutated. ``heatsketch`` must be
-installed beside it and not be editable, since the finder of an editable installation would hide
-the changed code; ``make mutants`` has an environment of its own. docs/benchmarks/mutants.json has
-the counts, and the names of the changes that no test noticed; ``mutmut show NAME`` in
-build/mutated/MODULE shows one. docs/developer/mutants.md has a table of the counts, and judges the
-changes.
+mutmut makes the changes in a copy of the last commit, in build/mutated. It runs in an environment
+of its own, build/mutants, since an editable installation would hide the changed code.
+docs/benchmarks/mutants.json has the counts, and the names of the changes that no test noticed;
+``mutmut show NAME`` in build/mutated/MODULE shows one. docs/developer/mutants.md has a table of the
+counts, and judges the changes.
 """
 
 import argparse
 import json
 import shutil
 import subprocess
-import sys
+import venv
 from pathlib import Path
-
-import heatsketch
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "benchmarks" / "mutants.json"
 PAGE = ROOT / "docs" / "developer" / "mutants.md"
 MARKS = "<!-- made by tests/_support/mutants.py -->\n", "<!-- until here -->"
-DIFFUSION = "src/heatsketch/diffusion"
-# Each module against the tests that are about it alone.
+# Each module against the tests of the same name, or those below.
 MODULES = {
-    "affinity": (f"{DIFFUSION}/_affinity.py", ["diffusion/test_affinity.py"]),
-    "normalization": (f"{DIFFUSION}/_normalization.py", ["diffusion/test_normalization.py"]),
-    "operator": (f"{DIFFUSION}/_operator.py", ["diffusion/test_operator.py"]),
-    "random_matrix": (f"{DIFFUSION}/_random_matrix.py", ["diffusion/test_random_matrix.py"]),
-    "sketch": (
-        f"{DIFFUSION}/_sketch.py",
-        ["diffusion/test_sketch.py", "diffusion/test_chebyshev.py"],
-    ),
-    "all_times": (f"{DIFFUSION}/_all_times.py", ["diffusion/test_all_times.py"]),
-    "distances": (f"{DIFFUSION}/_distances.py", ["diffusion/test_distances.py"]),
-    "compare": (f"{DIFFUSION}/_compare.py", ["diffusion/test_compare.py"]),
-    "harmonic": (f"{DIFFUSION}/_harmonic.py", ["diffusion/test_harmonic.py"]),
-    "labels": (f"{DIFFUSION}/_labels.py", ["diffusion/test_labels.py"]),
-    "smoothing": (f"{DIFFUSION}/_smoothing.py", ["diffusion/test_smoothing.py"]),
-    "clusters": (
-        f"{DIFFUSION}/_clusters.py",
-        ["diffusion/test_clusters.py", "estimators/test_heat_clustering.py"],
-    ),
-    "vectors": (f"{DIFFUSION}/_vectors.py", ["estimators/test_search.py"]),
-    "neighbors": ("src/heatsketch/graph/_neighbors.py", ["graph/test_neighbors.py"]),
-    "graph_affinity": ("src/heatsketch/graph/_graph_affinity.py", ["graph/test_graph_affinity.py"]),
-    "container": (
-        "src/heatsketch/persistence/_container.py",
-        ["persistence/test_storage.py", "persistence/test_changed_files.py"],
-    ),
-    "save_load": (
-        "src/heatsketch/persistence/_save_load.py",
-        ["persistence/test_storage.py", "persistence/test_changed_files.py"],
-    ),
+    "diffusion": "affinity normalization operator random_matrix sketch all_times distances compare "
+    "harmonic labels smoothing clusters vectors",
+    "graph": "neighbors graph_affinity",
+    "persistence": "container save_load",
+}
+FOLDERS = {name: folder for folder, names in MODULES.items() for name in names.split()}
+FILES = ["persistence/test_storage.py", "persistence/test_changed_files.py"]
+TESTS = {
+    "sketch": ["diffusion/test_sketch.py", "diffusion/test_chebyshev.py"],
+    "clusters": ["diffusion/test_clusters.py", "estimators/test_heat_clustering.py"],
+    "vectors": ["estimators/test_search.py"],
+    "container": FILES,
+    "save_load": FILES,
 }
 SETTINGS = """[mutmut]
 source_paths = src
@@ -72,9 +52,22 @@ pytest_add_cli_args_test_selection =
 """
 
 
-def mutated(name):
+def environment():
+    """Return a folder with an environment for mutmut, and heatsketch in it."""
+    folder = ROOT / "build" / "mutants"
+    venv.create(folder, with_pip=True)
+    pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, "--upgrade", "pip>=25.1"], check=True)
+    subprocess.run([*pip, "--group", "mutants", "."], cwd=ROOT, check=True)
+    return folder
+
+
+def tests_of(name):
+    return TESTS.get(name, [f"{FOLDERS[name]}/test_{name}.py"])
+
+
+def mutated(name, folder):
     """Return how many changes of a module there are, and what became of them."""
-    module, tests = MODULES[name]
     tree = ROOT / "build" / "mutated" / name
     shutil.rmtree(tree, ignore_errors=True)
     tree.mkdir(parents=True)
@@ -82,12 +75,12 @@ def mutated(name):
         ["git", "archive", "HEAD"], cwd=ROOT, capture_output=True, check=True
     ).stdout
     subprocess.run(["tar", "-x"], cwd=tree, input=files, check=True)
-    kernels = Path(heatsketch.__file__).parent / "_core" / "kernels"
-    for library in kernels.glob("*.so"):
+    for library in folder.glob("lib/python*/site-packages/heatsketch/_core/kernels/*.so"):
         shutil.copy(library, tree / "src" / "heatsketch" / "_core" / "kernels")
-    lines = "\n".join(f"    tests/{path}" for path in tests)
+    module = f"src/heatsketch/{FOLDERS[name]}/_{name}.py"
+    lines = "\n".join(f"    tests/{path}" for path in tests_of(name))
     (tree / "setup.cfg").write_text(SETTINGS.format(module=module, tests=lines))
-    mutmut = Path(sys.executable).with_name("mutmut")
+    mutmut = folder / "bin" / "mutmut"
     subprocess.run([mutmut, "run", "--max-children", "2"], cwd=tree, check=True)
     subprocess.run([mutmut, "export-cicd-stats"], cwd=tree, check=True, capture_output=True)
     counts = json.loads((tree / "mutants" / "mutmut-cicd-stats.json").read_text())
@@ -109,7 +102,7 @@ def with_table(text, results):
     """Return the page with a table of all modules that were run."""
     rows = ["| module | tests | mutants | killed | |", "|---|---|---|---|---|"]
     for name, found in results.items():
-        tests = ", ".join(f"`{path}`" for path in MODULES[name][1])
+        tests = ", ".join(f"`{path}`" for path in tests_of(name))
         share = found["killed"] / found["mutants"]
         rows.append(
             f"| `{name}` | {tests} | {found['mutants']} | {found['killed']} | {share:.0%} |"
@@ -121,10 +114,11 @@ def with_table(text, results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("modules", nargs="*", metavar="MODULE", help=", ".join(MODULES))
-    for name in parser.parse_args().modules or MODULES:
+    parser.add_argument("modules", nargs="*", metavar="MODULE", help=", ".join(FOLDERS))
+    modules, folder = parser.parse_args().modules or FOLDERS, environment()
+    for name in modules:
         found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        found[name] = mutated(name)
+        found[name] = mutated(name, folder)
         found = dict(sorted(found.items()))
         RESULTS.write_text(json.dumps(found, indent=2) + "\n")
         PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")

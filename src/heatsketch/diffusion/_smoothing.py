@@ -222,7 +222,8 @@ def _smoothed_chunks(
     for start in range(0, n_columns, width):
         some = slice(start, min(start + width, n_columns))
         block = walk(A, _dense(columns, some, order, A.dtype), time)
-        yield some, (block / nearby)[places]
+        block /= nearby
+        yield some, block[places]
         done()
 
 
