@@ -47,7 +47,10 @@ def test_clusters_are_those_of_the_estimator(folder):
     assert who.tolist() == labels["kind"].tolist() == ids.tolist()
     assert json.loads(result.stdout)["sizes"] == np.bincount(wanted.labels_).tolist()
     assert run("cluster plain points.npy -n 4 -o new.npy").exit_code == 0
-    np.testing.assert_array_equal(np.load("new.npy")[:, 0], HeatClustering(4).fit_predict(X))
+    numbers = np.load("new.npy")[:, 0]
+    np.testing.assert_array_equal(numbers, HeatClustering(4).fit_predict(X))
+    assert run("cluster plain points.npy -n 4 -o new.csv").exit_code == 0
+    assert (folder / "new.csv").read_text().split() == ["cluster", *map(str, numbers)]
 
 
 def test_rows_are_smoothed_by_their_ids(folder):

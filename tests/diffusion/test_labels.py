@@ -153,3 +153,10 @@ def test_thresholds_cover_a_new_score(n_scores, coverage):
     error = np.sqrt(exact * (1 - exact) / len(scores))
     assert abs(np.mean(scores[:, -1] <= found) - exact) <= 4 * error
     assert exact >= coverage
+
+
+@pytest.mark.parametrize(("coverage", "needed"), [(0.5, 1), (0.8, 4), (0.9, 9), (0.95, 19)])
+def test_thresholds_need_scores(coverage, needed):
+    assert conformal_threshold(np.arange(float(needed)), coverage) == needed - 1
+    with pytest.raises(HeatSketchError, match=rf"coverage={coverage} needs {needed} labels"):
+        conformal_threshold(np.arange(needed - 1.0), coverage)

@@ -183,16 +183,16 @@ def test_sets_hold_the_truth_as_often_as_they_should():
     assert 0.8 - 3 * error <= np.mean(shares) <= 0.8 + 1 / 41 + 3 * error
 
 
-def test_sets_hold_all_classes_where_labels_are_too_few():
-    X, _, y = digits(1)
+def test_sets_are_larger_for_more_coverage_and_need_labels():
+    X, _, y = digits(4)
     labels = HeatLabels().fit(X, y)
-    assert not len(labels.held_out_)
-    assert labels.predict_set(X[:9]).all()
-    larger, smaller = (
-        HeatLabels().fit(X, digits(4)[2]).predict_set(X, coverage=coverage)
-        for coverage in (0.9, 0.7)
-    )
+    larger, smaller = (labels.predict_set(X, coverage=coverage) for coverage in (0.9, 0.7))
     assert (larger >= smaller).all()
+    assert (larger != smaller).any()
+    few = HeatLabels().fit(X, digits(1)[2])
+    assert not len(few.held_out_)
+    with pytest.raises(HeatSketchError, match=r"coverage=0\.9 needs 9 .* are 0; .* 18 rows"):
+        few.predict_set(X[:9])
     with pytest.raises(HeatSketchError, match=r"coverage=1\.5"):
         labels.predict_set(X, coverage=1.5)
 

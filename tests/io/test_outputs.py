@@ -82,7 +82,7 @@ def test_blocks_are_checked(tmp_path, declared, block, message):
     ("name", "options", "message"),
     [
         ("a.npy", {"ids": "who"}, "holds numbers only"),
-        ("a.csv", {"dtype": "int32"}, "must be float32 or float64"),
+        ("a.csv", {"dtype": "int32"}, "must be float32, float64 or int64"),
         ("a.csv", {"ids": "x"}, "must all differ"),
         ("a.npz", {"ids": "names"}, "which the file uses itself"),
         ("a.h5ad", {"labels": ["a/b"]}, "no name for a column of obs"),

@@ -62,9 +62,7 @@ def cluster(
         columns = known.tolist()
     rows = open_rows(input, Wanted(columns, labels, ids, key, header))
     _check_points(rows, fitted, model)
-    with rows_output(
-        output, rows, names=["cluster"], dtype=np.float64, overwrite=overwrite
-    ) as write:
+    with rows_output(output, rows, names=["cluster"], dtype=np.int64, overwrite=overwrite) as write:
         block = rows.read()
         found = HeatClustering(clusters, fitted, random_state=seed).fit(None)
         numbers = found.predict(block.X)

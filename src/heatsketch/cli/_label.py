@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from math import ceil
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -97,7 +96,7 @@ def label(
             )
         block = rows.read()
         codes, classes = known_labels(block.labels[column])
-        _check_labels(input, column, codes, coverage)
+        _check_labels(input, column, codes)
         found = _fitted(block.X, codes, neighbors, metric)
         text = {PREDICTED: classes[found.transduction_]}
         sets = None
@@ -143,23 +142,12 @@ def _opened(input: Path, column: str, wanted: Wanted) -> Rows:
         raise CommandError(message, ExitCode.INPUT, type(error).__name__) from error
 
 
-def _check_labels(input: Path, column: str, codes: np.ndarray, coverage: float | None) -> None:
-    counts = np.bincount(codes[codes >= 0])
-    if not len(counts):
+def _check_labels(input: Path, column: str, codes: np.ndarray) -> None:
+    if not np.any(codes >= 0):
         raise CommandError(
             f"{input} has no label in column {column!r}; give some of its rows one.",
             ExitCode.DATA,
         )
-    if coverage is not None:
-        # With fewer held-out labels all sets hold all classes.
-        needed, held_out = ceil(coverage / (1 - coverage) * (1 - 1e-12)), int((counts // 2).sum())
-        if held_out < needed:
-            raise CommandError(
-                f"{input} has {counts.sum()} labels in column {column!r}, of which --coverage "
-                f"{coverage:g} holds out {held_out}, and it needs {needed}; label at least "
-                f"{2 * needed} rows, or use a smaller --coverage.",
-                ExitCode.DATA,
-            )
 
 
 def _fitted(X: Any, codes: np.ndarray, neighbors: Any, metric: str) -> Any:

@@ -13,6 +13,7 @@ from heatsketch.exceptions import MemoryBudgetError
 
 # What is loaded after the forecast, besides the libraries of a fit: the writer of an output.
 LATER = 32 * 2**20
+READER = 12 * 2**20  # of a CSV file, which a plan has not opened
 USUAL = 240 * 2**20  # of the program, where the system does not tell
 CARRIED = 64  # bytes of an id or a label
 

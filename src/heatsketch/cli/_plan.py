@@ -10,7 +10,7 @@ import typer
 
 from heatsketch.cli._console import Reply
 from heatsketch.cli._exit_codes import ExitCode, as_exit_code
-from heatsketch.cli._memory import program_bytes
+from heatsketch.cli._memory import READER, program_bytes
 from heatsketch.cli._options import (
     Components,
     Neighbors,
@@ -78,7 +78,7 @@ def _on_this_machine(
     from heatsketch import estimate_memory
     from heatsketch._core.memory import physical_memory
 
-    program = program_bytes()
+    program = program_bytes() + READER
     options: dict[str, Any] = {
         "n_components": components,
         "n_neighbors": n_neighbors,

@@ -264,18 +264,27 @@ def class_weights(scores: np.ndarray, scale: float, priors: Any) -> np.ndarray:
 
 
 def conformal_threshold(scores: np.ndarray, coverage: float) -> float:
-    r"""Return the :math:`\lceil (m + 1) c \rceil`-th smallest of ``m`` scores, or infinity.
+    r"""Return the :math:`\lceil (m + 1) c \rceil`-th smallest of ``m`` scores.
 
     If a new score is exchangeable with these, it is at most the threshold with probability ``c``
-    or more, whatever their distribution is.
+    or more, whatever their distribution is. With fewer than :math:`c / (1 - c)` scores only
+    infinity would be, which is an error.
 
     Examples
     --------
     >>> import numpy as np
     >>> from heatsketch.diffusion._labels import conformal_threshold
-    >>> conformal_threshold(np.arange(9.0), 0.9), conformal_threshold(np.arange(8.0), 0.9)
-    (8.0, inf)
+    >>> conformal_threshold(np.arange(9.0), 0.9)
+    8.0
     """
     # Less rounding: ten times nine tenths is nine.
     rank = math.ceil((len(scores) + 1) * coverage * (1 - 1e-12))
-    return float(np.sort(scores)[rank - 1]) if rank <= len(scores) else math.inf
+    if rank > len(scores):
+        needed = math.ceil(coverage / (1 - coverage) * (1 - 1e-12))
+        raise HeatSketchError(
+            f"coverage={coverage!r} needs {needed} labels to be held out, and half of the labels "
+            f"of each class are {len(scores)}; label at least {2 * needed} rows, or use a smaller "
+            "coverage.",
+            coverage=coverage,
+        )
+    return float(np.sort(scores)[rank - 1])

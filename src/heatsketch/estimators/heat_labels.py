@@ -242,7 +242,8 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         held-out labels, however wrong the model is. This is a mean over samples of labels: with
         ``m = 20`` the share in one sample has a standard deviation of about 6 %, with 100 of 3 %.
         It is also a mean over classes, in the proportions of the labels. With too few labels,
-        ``m < coverage / (1 - coverage)``, that is fewer than 9 for 90 %, all sets hold all classes.
+        ``m < coverage / (1 - coverage)``, that is fewer than 9 for 90 %, all sets would hold all
+        classes, which is an error.
 
         Parameters
         ----------
@@ -257,8 +258,9 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         if not 0 < coverage < 1:
             raise HeatSketchError(f"coverage={coverage!r} must be between 0 and 1; use 0.9.")
-        probabilities = self._probabilities(X, 1)
-        return 1 - probabilities <= conformal_threshold(self._held_out_scores, coverage)
+        check_is_fitted(self)
+        threshold = conformal_threshold(self._held_out_scores, coverage)
+        return 1 - self._probabilities(X, 1) <= threshold
 
     @with_n_jobs
     def suspects(self) -> Suspects:

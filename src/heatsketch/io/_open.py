@@ -259,7 +259,7 @@ def table_writer(
         With one of the extensions of :data:`TABLE_EXTENSIONS`.
     names : sequence of str
         Of the columns of numbers. ``.npy`` and ``.h5ad`` (in obsm) keep only how many there are.
-    dtype : float32 or float64, default=float64
+    dtype : float32, float64 or int64, default=float64
         Of the numbers.
     ids : str or None, default=None
         Name of the column of ids, if blocks have ids.
@@ -297,8 +297,10 @@ def table_writer(
     extension = _extension(path, FORMATS, "a table")
     form = FORMATS[extension]
     columns = Columns(_names("names", names), np.dtype(dtype), ids, _names("labels", labels))
-    if columns.dtype not in (np.float32, np.float64) or not columns.dtype.isnative:
-        raise DtypeError(f"dtype={dtype!r} of {path} must be float32 or float64; use one of them.")
+    if columns.dtype not in (np.float32, np.float64, np.int64) or not columns.dtype.isnative:
+        raise DtypeError(
+            f"dtype={dtype!r} of {path} must be float32, float64 or int64; use one of them."
+        )
     if not columns.names:
         raise HeatSketchError(f"names={names!r} of {path} is empty; give a name to each column.")
     if "ids" not in form.options and (ids is not None or columns.labels):

@@ -176,7 +176,7 @@ def _opened(path: Any) -> IO[bytes]:
     mode = os.stat(path).st_mode
     # Opening a pipe would wait for its writer; opening a folder is an error of the system.
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise FileFormatError(path, "is not a regular file", "give the path of a model file")
+        raise FileFormatError(path, "it is not a regular file", "give the path of a model file")
     return open(path, "rb")
 
 
@@ -186,9 +186,9 @@ def _read_header(file: IO[bytes], path: Any) -> tuple[dict[str, Any], dict[str, 
     beginning = file.read(8 + len(BEGINNING))
     length = int.from_bytes(beginning[:8], "little")
     if beginning[8:] != BEGINNING:
-        raise FileFormatError(path, "is not a model file of heatsketch", "check the path")
+        raise FileFormatError(path, "it is not a model file of heatsketch", "check the path")
     if not DIGEST.stop <= 8 + length <= min(8 + LARGEST_HEADER, size):
-        raise FileFormatError(path, f"is too short for its header of {length} bytes", REMEDY)
+        raise FileFormatError(path, f"it is too short for its header of {length} bytes", REMEDY)
     header = beginning + file.read(8 + length - len(beginning))
     if _digest(header) != header[DIGEST]:
         raise FileFormatError(path, "the header has changed since it was written", REMEDY)
