@@ -20,6 +20,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_modifyitems(items):
+    """Leave what is marked as nightly to ``make nightly``."""
+    if "HEATSKETCH_NIGHTLY" not in os.environ:
+        for item in items:
+            if item.get_closest_marker("nightly"):
+                item.add_marker(pytest.mark.skip(reason="make nightly has it"))
+
+
 @pytest.fixture(autouse=True, scope="session")
 def one_blas_thread():
     """Two test processes with two BLAS threads each would fight for two cores."""

@@ -1,24 +1,28 @@
 """The how-to of the search, against real engines: faiss always, databases in `make nightly`."""
 
-import os
 import runpy
 from pathlib import Path
 
 import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-NIGHTLY = pytest.mark.skipif(
-    "HEATSKETCH_DATABASES" not in os.environ, reason="databases are for make nightly"
-)
 
 
 @pytest.mark.parametrize(
     ("script", "package", "says"),
     [
         ("search_faiss", "faiss", "recall of the index: 1.0"),
-        pytest.param("search_lancedb", "lancedb", "recall against brute force: 1.0", marks=NIGHTLY),
         pytest.param(
-            "search_postgres", "pgvector", "recall against brute force: 1.0", marks=NIGHTLY
+            "search_lancedb",
+            "lancedb",
+            "recall against brute force: 1.0",
+            marks=pytest.mark.nightly,
+        ),
+        pytest.param(
+            "search_postgres",
+            "pgvector",
+            "recall against brute force: 1.0",
+            marks=pytest.mark.nightly,
         ),
     ],
 )

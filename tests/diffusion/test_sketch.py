@@ -134,9 +134,9 @@ def test_a_matrix_is_no_heat_operator():
 def test_after_all_heat_is_gone_nothing_is_computed():
     """Of fifty points none is left after ten thousand steps; digits of 1e-320 are not sought."""
     A, G = operator(cloud(50), epsilon=1.5, n_neighbors=7), gaussian_matrix(50, 4, seed=0)
-    assert not sketch(A, G, power=100_000).any()
-    assert not np.any(sketch_path(A, G, powers=[50_000, 100_000]))
-    assert not sketch_heat(A, G, time=50_000).any()
+    assert not sketch(A, G, power=20_000).any()
+    assert not np.any(sketch_path(A, G, powers=[15_000, 20_000]))
+    assert not sketch_heat(A, G, time=20_000).any()
 
 
 @pytest.mark.parametrize("time", [1_000_001, 1e12, 1e300])

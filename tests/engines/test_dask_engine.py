@@ -72,17 +72,22 @@ def fit(distances, engine=None, **options):
 NARROW = {"epsilon": 0.3, "normalization": "bistochastic"}  # few sweeps
 # All of them, with 1, 2 and 4 workers and up to 16 blocks, are run by ``make grid``.
 GRID = [
-    (1, "float64", {"power": 1, "random_matrix": "rademacher"}),
     (1, "float32", {"power": 8, **NARROW}),
     (3, "float32", {"power": 64}),
-    (3, "float64", {"power": 3, "weighting": "random_walk", "stationary": "keep"}),
+    (7, "float64", {"power": 3, "weighting": "random_walk", "stationary": "keep"}),
+]
+NIGHTLY_GRID = [
+    (1, "float64", {"power": 1, "random_matrix": "rademacher"}),
     (7, "float32", {"power": 8}),
     (7, "float64", {"power": 1, **NARROW}),
 ]
 
 
 @pytest.mark.untraced
-@pytest.mark.parametrize(("n_blocks", "dtype", "options"), GRID)
+@pytest.mark.parametrize(
+    ("n_blocks", "dtype", "options"),
+    [*GRID, *(pytest.param(*case, marks=pytest.mark.nightly) for case in NIGHTLY_GRID)],
+)
 def test_the_embedding_is_the_local_one_bit_for_bit(
     client, graphs, tmp_path, n_blocks, dtype, options
 ):
@@ -228,7 +233,7 @@ class Killer(threading.Thread):
             time.sleep(0.05)
 
 
-@pytest.mark.untraced
+@pytest.mark.nightly
 def test_five_kills_change_no_bit_and_little_is_done_again(client, graphs, tmp_path):
     distances = graphs["float32"]
     options = {"power": 20, "epsilon": 0.3}
@@ -305,6 +310,7 @@ def test_a_driver_that_was_killed_goes_on_from_its_last_checkpoint(graphs, tmp_p
 # --- afterwards -------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_a_fit_leaves_no_checkpoints_and_can_be_made_again(client, graphs, tmp_path):
     options = {"power": 4, **NARROW}
     engine = DaskEngine(client, storage=tmp_path, checkpoint_every=1)
@@ -485,7 +491,11 @@ ALL_TIMES = [
     ]
 ]
 if "HEATSKETCH_GRID" not in os.environ:  # as ``make grid`` sets it
-    ALL_TIMES = [ALL_TIMES[0], ALL_TIMES[5], ALL_TIMES[11]]
+    ALL_TIMES = [
+        ALL_TIMES[0],
+        ALL_TIMES[5],
+        pytest.param(*ALL_TIMES[11], marks=pytest.mark.nightly),
+    ]
 
 
 @pytest.mark.untraced

@@ -270,7 +270,9 @@ def test_methods_of_the_catalogue_are_these_maps(kind, letter, seed):
 
 
 @pytest.mark.untraced
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in SEEDS if seed)]
+)
 def test_nothing_is_folded_between_the_points_of_the_fit(seed):
     # Of the starts that are best on a sample, one folds the torus of seed 0 in its gaps.
     X = datasets.stretched_torus(4000, seed=seed)

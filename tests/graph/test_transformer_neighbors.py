@@ -1,6 +1,5 @@
 """Neighbours that another library's transformer finds, as a parameter."""
 
-import os
 import pickle
 import runpy
 from pathlib import Path
@@ -52,14 +51,13 @@ def pynndescent_transformer():
 
 
 # It compiles for a minute.
-slow = pytest.mark.skipif(os.environ.get("HEATSKETCH_SLOW") != "1", reason="make nightly has it")
 TRANSFORMERS = [
     pytest.param(lambda: KNeighborsTransformer(n_neighbors=9), id="scikit-learn"),
     pytest.param(lambda: KNeighborsTransformer(n_neighbors=9, algorithm="brute"), id="brute"),
     pytest.param(lambda: RadiusNeighborsTransformer(radius=1.5), id="by radius"),
     pytest.param(lambda: faiss_transformer("Flat"), id="faiss"),
     pytest.param(lambda: faiss_transformer("HNSW16"), id="faiss, HNSW"),
-    pytest.param(pynndescent_transformer, id="pynndescent", marks=slow),
+    pytest.param(pynndescent_transformer, id="pynndescent", marks=pytest.mark.nightly),
     pytest.param(Careless, id="careless"),
 ]
 MODELS = {

@@ -8,8 +8,8 @@ from fuzz_readers import CORPUS, COUNTS, LIMITS, REPORT, damage, read
 
 from heatsketch.exceptions import HeatSketchError
 
-# Of the counts of a night, which are 1.65 million: 30,000 of them.
-SHARE = float(os.environ.get("HEATSKETCH_FUZZ_SHARE", 30_000 / sum(COUNTS.values())))
+# Of the counts of a night, which are 1.65 million: 10,000 of them.
+SHARE = float(os.environ.get("HEATSKETCH_FUZZ_SHARE", 10_000 / sum(COUNTS.values())))
 FORMER = sorted(CORPUS.iterdir()) if CORPUS.is_dir() else []
 pytestmark = [pytest.mark.timeout(3600), pytest.mark.untraced]
 

@@ -26,7 +26,7 @@ from heatsketch.io._zarr import _local_store
 
 # The hooks see what goes through Python, which is every byte; strace sees the system, and takes
 # some minutes for each format.
-STRACE = os.environ.get("HEATSKETCH_STRACE") == "1"
+STRACE = "HEATSKETCH_NIGHTLY" in os.environ
 each_format = pytest.mark.parametrize("extension", TABLES)
 pytestmark = [pytest.mark.timeout(3600 if STRACE else 300), pytest.mark.untraced]
 
@@ -82,7 +82,7 @@ def test_failing_at_any_call_a_table_is_the_old_one(extension, number, tmp_path,
     assert number_in(path) == NUMBERS[b"two"]
 
 
-@pytest.mark.skipif(not STRACE, reason="takes minutes; make nightly has it")
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["ENOSPC", "EIO"])
 @each_format
 def test_failed_by_the_system_a_table_is_the_old_one(extension, name, tmp_path):

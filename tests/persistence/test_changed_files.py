@@ -34,7 +34,7 @@ from heatsketch.persistence._container import (
 
 # What make nightly has more of.
 N_FLIPS = int(os.environ.get("HEATSKETCH_BIT_FLIPS", "500"))
-N_CHANGES = int(os.environ.get("HEATSKETCH_CHANGED_FILES", "1500"))
+N_CHANGES = int(os.environ.get("HEATSKETCH_CHANGED_FILES", "500"))
 
 
 # --- bits that change --------------------------------------------------------------------------

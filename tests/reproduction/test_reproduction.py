@@ -124,7 +124,7 @@ def files(folder):
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.jsonl"))}
 
 
-@pytest.mark.untraced
+@pytest.mark.nightly
 def test_any_number_of_processes_gives_the_same_bits(tmp_path):
     for processes in (1, 2):
         seen = []
@@ -136,7 +136,7 @@ def test_any_number_of_processes_gives_the_same_bits(tmp_path):
 
 
 @pytest.mark.untraced
-@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize("processes", [pytest.param("1", marks=pytest.mark.nightly), "2"])
 def test_an_interrupted_run_goes_on_and_ends_the_same(tmp_path, processes):
     arguments = ["outliers", "--trials", "40", "--seed", "5", "--processes", processes]
     results = tmp_path / "out" / "reproduction" / "outliers.jsonl"
