@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: accessibility bits coverage digests dist evidence lines help install lint portable smoke stages test upcoming lowest sanitize nightly weekly repeat fuzz mutants audit sbom docs newuser pictures bench chaos grid reproduce clean
+.PHONY: accessibility bare bits coverage digests dist evidence lines help install lint portable smoke stages test upcoming lowest sanitize nightly weekly repeat fuzz mutants audit sbom docs newuser pictures bench chaos grid reproduce clean
 
 help: ## list these targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -92,6 +92,9 @@ dist: ## build sdist and wheel twice, compare the bytes, and check them; leaves 
 
 smoke: ## the wheel of dist in a fresh environment of each Python that is here: README, short tests
 	.ci/smoke
+
+bare: ## build and test the wheel in two bare Debians without network, from the sdist of dist; needs root
+	.ci/bare
 
 newuser: ## the built wheel in a fresh environment: README, import, command line
 	.ci/newuser

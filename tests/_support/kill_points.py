@@ -163,8 +163,8 @@ def hooks(kind, overwrite, folder):
 def by_strace(kind, overwrite, folder, *, deed="signal=KILL", calls=CALLS):
     """Kill at the first, second, ... of each call, as strace can, or let it fail.
 
-    Return the exit code of each, by the name of its folder: 0 where there was no such call any
-    more, 7 for an error of ours.
+    Return the exit code of each, by the name of its folder: 7 for an error of ours, 0 where there
+    was no such call any more, or where a library did without what it asked for.
     """
     code = (
         f"sys=__import__('sys'); sys.path.insert(0, {str(HERE)!r}); import kill_points as k; "
@@ -178,10 +178,13 @@ def by_strace(kind, overwrite, folder, *, deed="signal=KILL", calls=CALLS):
                 place, kind, overwrite, importlib.import_module("heatsketch._core.atomic_file")
             )
             inject = f"inject={call}:{deed}:when={when}"
-            command = ["strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={call}", "-e", inject]
+            log = Path(folder, "log")
+            command = ["strace", "-f", "-qq", "-o", str(log), "-e", f"trace={call}", "-e", inject]
             program = [sys.executable, "-IBc", code, kind, str(int(overwrite)), str(path)]
             codes[place.name] = subprocess.run([*command, *program], check=False).returncode
-            if codes[place.name] == 0:
+            seen = log.read_text(errors="replace")
+            log.unlink()
+            if codes[place.name] == 0 and "(INJECTED)" not in seen:
                 break
     return codes
 
