@@ -158,5 +158,10 @@ def test_thresholds_cover_a_new_score(n_scores, coverage):
 @pytest.mark.parametrize(("coverage", "needed"), [(0.5, 1), (0.8, 4), (0.9, 9), (0.95, 19)])
 def test_thresholds_need_scores(coverage, needed):
     assert conformal_threshold(np.arange(float(needed)), coverage) == needed - 1
-    with pytest.raises(HeatSketchError, match=rf"coverage={coverage} needs {needed} labels"):
+    with pytest.raises(HeatSketchError) as caught:
         conformal_threshold(np.arange(needed - 1.0), coverage)
+    assert str(caught.value) == (
+        f"coverage={coverage} needs {needed} labels to be held out, and half of the labels of each "
+        f"class are {needed - 1}; label at least {2 * needed} rows, or use a smaller coverage."
+    )
+    assert caught.value.parameters == {"coverage": coverage}
