@@ -231,7 +231,9 @@ def test_figures_in_the_guides_are_those_that_were_measured():
     search = measured("search_million")
     assert f"{search['milliseconds a query, one thread']:.2f} ms a query" in text("search")
     assert round(10_000 * (1 - search["recall of 11 neighbours"])) == 1
+    assert "one in ten thousand" in text("search")
     smooth = measured("smooth_million")
     assert round(sum(smooth["seconds"].values()) / 60) == 9
+    assert "took nine minutes" in text("smooth")
     assert f"and {smooth['GiB at most, mapped files included']:.0f} GiB" in text("smooth")
     assert f"({smooth['stored counts'] / 1e6:.0f} million counts" in text("smooth")

@@ -162,6 +162,7 @@ def test_thresholds_need_scores(coverage, needed):
         conformal_threshold(np.arange(needed - 1.0), coverage)
     assert str(caught.value) == (
         f"coverage={coverage} needs {needed} labels to be held out, and half of the labels of each "
-        f"class are {needed - 1}; label at least {2 * needed} rows, or use a smaller coverage."
+        f"class are {needed - 1}; label at least {2 * needed} rows, an even number of each class, "
+        "or use a smaller coverage."
     )
     assert caught.value.parameters == {"coverage": coverage}

@@ -50,13 +50,13 @@ def pynndescent_transformer():
     return found.PyNNDescentTransformer(n_neighbors=10, random_state=0)
 
 
-# It compiles for a minute.
 TRANSFORMERS = [
     pytest.param(lambda: KNeighborsTransformer(n_neighbors=9), id="scikit-learn"),
     pytest.param(lambda: KNeighborsTransformer(n_neighbors=9, algorithm="brute"), id="brute"),
     pytest.param(lambda: RadiusNeighborsTransformer(radius=1.5), id="by radius"),
     pytest.param(lambda: faiss_transformer("Flat"), id="faiss"),
     pytest.param(lambda: faiss_transformer("HNSW16"), id="faiss, HNSW"),
+    # It compiles for a minute.
     pytest.param(pynndescent_transformer, id="pynndescent", marks=pytest.mark.nightly),
     pytest.param(Careless, id="careless"),
 ]

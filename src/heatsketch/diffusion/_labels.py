@@ -267,8 +267,8 @@ def conformal_threshold(scores: np.ndarray, coverage: float) -> float:
     r"""Return the :math:`\lceil (m + 1) c \rceil`-th smallest of ``m`` scores.
 
     If a new score is exchangeable with these, it is at most the threshold with probability ``c``
-    or more, whatever their distribution is. With fewer than :math:`c / (1 - c)` scores only
-    infinity would be, which is an error.
+    or more, whatever their distribution is. Fewer than :math:`c / (1 - c)` scores are an error,
+    since then the threshold would be infinite.
 
     Examples
     --------
@@ -283,8 +283,8 @@ def conformal_threshold(scores: np.ndarray, coverage: float) -> float:
         needed = math.ceil(coverage / (1 - coverage) * (1 - 1e-12))
         raise HeatSketchError(
             f"coverage={coverage!r} needs {needed} labels to be held out, and half of the labels "
-            f"of each class are {len(scores)}; label at least {2 * needed} rows, or use a smaller "
-            "coverage.",
+            f"of each class are {len(scores)}; label at least {2 * needed} rows, an even number of "
+            "each class, or use a smaller coverage.",
             coverage=coverage,
         )
     return float(np.sort(scores)[rank - 1])
