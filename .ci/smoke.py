@@ -15,6 +15,7 @@ FILES = [
     "diffusion/test_oracle.py",
     "diffusion/test_random_matrix.py",
     "diffusion/test_sketch.py",
+    "estimators/test_useful_defaults.py",
     "persistence/test_storage.py",
 ]
 # They compare speeds, need other packages (pandas, matplotlib), or need the command line.

