@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: accessibility bare bits coverage digests dist evidence lines help install lint portable smoke stages test upcoming lowest sanitize nightly weekly repeat fuzz mutants audit sbom docs newuser pictures bench chaos grid reproduce clean
+.PHONY: accessibility bare bits coverage digests dist evidence lines help install lint portable smoke stages test upcoming lowest sanitize nightly weekly repeat fuzz mutants audit sbom docs newuser pictures chaos grid reproduce clean
 
 help: ## list these targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -59,8 +59,8 @@ weekly: ## statistics with a seed of this week, and four times as many trials
 	HEATSKETCH_SEED=$$(date +%G%V) HEATSKETCH_COLUMNS=4200000 HEATSKETCH_TRIALS=62252 \
 	python -m pytest --timeout=3600 tests/diffusion/test_confidence.py
 
-repeat: ## the tests of the cluster fifty times, in hours, and write docs/benchmarks
-	python benchmarks/repeats.py
+repeat: ## the tests of the cluster fifty times, in hours, until one fails
+	for i in $$(seq 50); do python -m pytest -q -n 2 tests/engines || exit 1; done
 
 fuzz: ## damage two million files, and write how long that took to docs/benchmarks
 	python -m pip install --group fuzz
@@ -110,19 +110,12 @@ pictures: ## draw those of README, front page and pages; for the drift see examp
 	python examples/uses.py
 	python examples/report.py
 
-bench: ## measure against other methods and limits, in hours, and write docs/benchmarks
-	python -m pip install --group bench
-	for script in small scaling million products powers limits tiles eigenpairs epsilon usefulness all_times selection isometry pseudotime command_line report labels search smooth cluster_quality; do python benchmarks/$$script.py; done
-	python benchmarks/compare.py --level 1000 --power 200 --flags 400 --size 2000000
-	python benchmarks/uses_page.py
-	python benchmarks/page.py
-
 stages: ## time the stages of a fit here and at BASE (main by default); fails if one is 20 % slower
 	python -m pip install --group stages
 	asv machine --yes
 	asv continuous --factor 1.2 --split --show-stderr $(or $(BASE),main) HEAD
 
-evidence: ## run what docs/benchmarks lacks for this commit, in many hours; python benchmarks/evidence.py --list
+evidence: ## run what docs/benchmarks lacks for this commit, in hours; python benchmarks/evidence.py --list
 	python -m pip install --group bench --group fuzz
 	python benchmarks/evidence.py
 

@@ -5,9 +5,9 @@ from timing import RESULTS, read
 HEAD = """# Benchmarks
 
 This page was written by `benchmarks/page.py` from the files in `docs/benchmarks`, which the other
-scripts of `benchmarks/` wrote. `make bench` runs most of them, in hours; `make chaos` runs `chaos`
-and `cluster`, `make grid` runs `cluster_grid`, `make repeat` runs `repeats` (see
-[](reliability.md)), and `scale_page`, which writes to [](../how_to/scale.md), is run by hand.
+scripts of `benchmarks/` wrote. `make evidence` runs them, in hours, and keeps in `evidence.json`
+which commit and which libraries each result is of; `make chaos` runs `chaos` and `cluster`, and
+`make grid` runs `cluster_grid` (see [](reliability.md)).
 The machine had 2 cores (x86-64 with AVX-512), 24 GiB and no GPU, and was shared: absolute times
 drift by a factor of two there. Where a *control* is given, both sides were timed in turn, in one
 run, and the control is one side against itself. Where there is none, times are rough: most are of

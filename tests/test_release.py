@@ -102,7 +102,8 @@ def project(tmp_path):
         (tmp_path / folder).mkdir(parents=True)
     text = (ROOT / "benchmarks" / "evidence.py").read_text(encoding="utf-8")
     (tmp_path / "benchmarks" / "evidence.py").write_text(text, encoding="utf-8")
-    (tmp_path / "benchmarks" / "page.py").write_text("")
+    for page in ("page.py", "uses_page.py"):
+        (tmp_path / "benchmarks" / page).write_text("")
     (tmp_path / "src" / "a.py").write_text("1")
     (tmp_path / "benchmarks" / "rows.py").write_text(
         "import pathlib, sys\n"
