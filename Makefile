@@ -23,6 +23,7 @@ coverage: ## lines and branches that the tests reach; takes half as long again
 
 portable: ## the tests that need nothing of Linux
 	python -m pytest -n 2 -m "not untraced" tests/core/test_kernels.py tests/diffusion tests/estimators tests/graph tests/persistence/test_storage.py
+	python -m pytest tests/test_digests.py
 
 upcoming: ## the tests with the nightly wheels of numpy, scipy and scikit-learn (SPEC 4)
 	python -m pip install --upgrade --pre --extra-index-url https://pypi.anaconda.org/scientific-python-nightly-wheels/simple \
@@ -38,6 +39,7 @@ lowest: ## the tests with the lowest version of each library that we allow, in b
 	uv pip install --quiet --python build/lowest --requirements build/lowest/requirements.txt --group test --editable .
 	build/lowest/bin/python -m pytest -n 2 -m "not untraced" -W ignore::pytest.PytestRemovedIn10Warning \
 	--deselect tests/test_plot.py::test_pictures_look_as_they_did tests # drawn by a later matplotlib
+	build/lowest/bin/python -m pytest tests/test_digests.py
 
 sanitize: ## the tests of compiled loops and hostile input with AddressSanitizer and UBSan, in build/sanitize
 	python -m venv build/sanitize # of its own: an editable install would hide the library under test

@@ -15,11 +15,10 @@ FILES = [
     "diffusion/test_oracle.py",
     "diffusion/test_random_matrix.py",
     "diffusion/test_sketch.py",
-    "estimators/test_useful_defaults.py",
     "persistence/test_storage.py",
 ]
 # They compare speeds, need other packages (pandas, matplotlib), or need the command line.
-LEFT_OUT = "costs or skops or safetensors or pickle or feature_names or spiral"
+LEFT_OUT = "costs or skops or safetensors or pickle or feature_names"
 
 
 def main():

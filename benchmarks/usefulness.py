@@ -26,11 +26,11 @@ has no time limit. Needs ``apt-get update`` for the Debian data.
 
 import argparse
 import multiprocessing
+import os
 import re
 import warnings
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
-from os import getloadavg
 from statistics import mean, median, pstdev
 from time import perf_counter
 from typing import NamedTuple
@@ -416,7 +416,7 @@ def keep(name, title, k, found):
     results = results_so_far()
     for variant, result in found.items():
         result |= {"commit": commit()} if methods_for(name)[title].ours else {}
-        result["load"] = short(getloadavg()[0])  # far above 1: seconds are of a busy machine
+        result["load"] = short(os.getloadavg()[0])  # far above 1: seconds are of a busy machine
         results.setdefault(name, {}).setdefault(title + variant, {})[str(k)] = result
         print(name, "|", title + variant, k, "|", result, flush=True)
     about = {"commit": commit(), "versions": versions(), "limit": LIMIT, "seeds": len(SEEDS)}

@@ -2,6 +2,8 @@
 
 import importlib.util
 import re
+import runpy
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -61,6 +63,28 @@ def test_workflows_call_targets_that_exist(path):
     listed = re.search(r"target: \[(.*)\]", text)
     called |= set(listed[1].split(", ")) if listed else set()
     assert called <= targets
+
+
+def test_the_smoke_part_needs_no_files_but_those_that_wheels_are_tested_with(tmp_path):
+    for source in PROJECT["tool"]["cibuildwheel"]["test-sources"]:
+        copy = tmp_path / source
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.symlink_to(ROOT / source) if source == "tests" else shutil.copy(ROOT / source, copy)
+    program = tmp_path / ".ci" / "smoke.py"
+    files = runpy.run_path(str(program))["FILES"]
+    names = [str(tmp_path / "tests" / name) for name in files]
+    collect = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run([*collect, *names], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_change_log_has_notes_for_a_release():
+    program = [ROOT / ".ci" / "changes"]
+    found = subprocess.run([*program, heatsketch.__version__], capture_output=True, text=True)
+    assert found.returncode == 0 and "The first release." in found.stdout
+    assert "\n## " not in found.stdout
+    missing = subprocess.run([*program, "0.0.1"], capture_output=True, text=True)
+    assert missing.returncode == 1 and "0.0.1" in missing.stderr
 
 
 # --- evidence ---------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "developer" / "reliability.md").read_text()
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", PAGE)))
+PAGES = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs" / "developer").glob("*.md"))]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
@@ -19,9 +20,11 @@ def test_every_test_that_is_named_exists(path, name):
     assert not name or name in names
 
 
-def test_words_of_the_makefile_are_words():
-    words = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
-    assert set(re.findall(r"`make ([a-z]+)`", PAGE)) <= words
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_targets_that_are_named_are_in_the_makefile(page):
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
+    calls = re.findall(r"`make ([a-z ]+)`", page.read_text(encoding="utf-8"))
+    assert {target for call in calls for target in call.split()} <= targets
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)

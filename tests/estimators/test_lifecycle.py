@@ -90,6 +90,7 @@ class Lifecycle(RuleBasedStateMachine):
         self.model.save(self.path, overwrite=True)
         self.saved = {self.account}
 
+    @precondition(lambda self: hasattr(os, "fork"))
     @rule(point=st.integers(0, 60))
     def save_and_be_killed(self, point):
         if killed_save(self.model, self.path, point):

@@ -46,7 +46,7 @@ def faiss_transformer(factory):
 
 
 def pynndescent_transformer():
-    found = pytest.importorskip("pynndescent")
+    found = pytest.importorskip("pynndescent", exc_type=ImportError)  # of numba
     return found.PyNNDescentTransformer(n_neighbors=10, random_state=0)
 
 
