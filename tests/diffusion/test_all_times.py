@@ -80,6 +80,11 @@ def path(n_nodes):
     return sparse.csr_array(sparse.diags_array(diagonals, offsets=[-1, 0, 1]))
 
 
+def together(*graphs):
+    """Return a graph of several that no edge joins."""
+    return sparse.block_diag([sparse.csr_array(K) for K in graphs], format="csr")
+
+
 def walk(K):
     return heat_operator(K, degree_scaling(K))
 
@@ -160,7 +165,7 @@ def test_an_interval_without_an_end_is_that_up_to_one():
 
 
 def test_the_interval_of_components_leaves_out_what_each_keeps():
-    K = sparse.block_diag([graph(100), graph(140, seed=1)], format="csr")
+    K = together(graph(100), graph(140, seed=1))
     A, labels = walk(K), np.repeat([0, 1], [100, 140])
     values = np.linalg.eigvalsh(dense(A))
     _, high = spectrum(A, Components(A, labels), 1 / ALPHA)
@@ -261,8 +266,7 @@ def test_components_of_other_shape_are_what_they_are_alone_once_converged():
 
 def three_components(dtype=np.float64):
     """Return an operator whose smallest component has the largest weights, and labels."""
-    parts = [graph(40), graph(90, seed=1), 1e4 * graph(30, seed=2)]
-    K = sparse.csr_array(sparse.block_diag(parts)).astype(dtype)
+    K = together(graph(40), graph(90, seed=1), 1e4 * graph(30, seed=2)).astype(dtype)
     return heat_operator(K, symmetric_scaling(K)), np.repeat(np.arange(3), [40, 90, 30])
 
 

@@ -18,6 +18,7 @@ from heatsketch.exceptions import (
     NotStorableError,
 )
 from heatsketch.graph import graph_affinity
+from heatsketch.graph._graph_affinity import is_graph
 from heatsketch.io import Graph, read_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
@@ -33,11 +34,11 @@ def people():
 class LikeIgraph:
     """The part of igraph's interface that is used; igraph itself where it is installed."""
 
-    def __init__(self, graph, directed=False):
+    def __init__(self, graph, directed=False, is_bare=False):
         names = list(graph)
         edges = [(names.index(i), names.index(j), w) for i, j, w in graph.edges(data="weight")]
-        self.vs = Attributes({"name": names}, len(names))
-        self.es = Attributes({"weight": [w for *_, w in edges]}, len(edges))
+        self.vs = Attributes({} if is_bare else {"name": names}, len(names))
+        self.es = Attributes({} if is_bare else {"weight": [w for *_, w in edges]}, len(edges))
         self.pairs, self.directed = [(i, j) for i, j, _ in edges], directed
 
     def get_edgelist(self):
@@ -177,37 +178,139 @@ def test_weights_are_an_attribute_a_column_or_one():
     assert graph_affinity(loops).affinity.toarray().tolist() == [[3, 1], [1, 0]]
 
 
-EDGES = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"]})
+def test_without_weights_each_edge_weighs_one_and_without_names_nodes_are_numbered():
+    graph = people()
+    links = (nx.to_numpy_array(graph) > 0).astype(float)
+    for form in (graph, LikeIgraph(graph)):
+        np.testing.assert_array_equal(graph_affinity(form, weight=None).affinity.toarray(), links)
+    bare = graph_affinity(LikeIgraph(graph, is_bare=True))
+    np.testing.assert_array_equal(bare.affinity.toarray(), links)
+    assert bare.ids.tolist() == graph_affinity(links).ids.tolist() == list(range(len(graph)))
+    assert is_graph(LikeIgraph(graph)) and is_graph(bare) and not is_graph(links)
+
+
+def test_a_graph_may_have_no_edges():
+    frame = pd.DataFrame({"source": [], "target": []})
+    empty = nx.Graph()
+    empty.add_nodes_from("ab")
+    for found in (graph_affinity(frame, nodes=["a", "b"]), graph_affinity(empty)):
+        assert found.affinity.toarray().tolist() == [[0, 0], [0, 0]]
+        assert found.ids.tolist() == ["a", "b"]
+
+
+def test_names_are_sorted_within_their_type_and_integers_are_int64():
+    frame = pd.DataFrame({"source": ["b", 20, "a"], "target": [3, "a", 20]}, dtype=object)
+    assert graph_affinity(frame).ids.tolist() == [20, 3, "a", "b"]
+    numbers = pd.DataFrame(
+        {"source": np.array([9, 2], np.int8), "target": [1, 9], "weight": [1, 2]}
+    )
+    affinity, ids = graph_affinity(numbers)
+    assert ids.tolist() == [1, 2, 9] and ids.dtype == np.int64 and affinity.dtype == np.float64
+    assert graph_affinity(np.ones((2, 2)), nodes=[2**70, 1]).ids.tolist() == [2**70, 1]
+
+
+def edges(source="ab", target="bc", **columns):
+    ends = {"source": list(source), "target": list(target)}
+    return pd.DataFrame(ends, dtype=object).assign(**columns)
+
+
+ONE = "by which each edge weighs 1."
+NO_COLUMN = (
+    "is none of the columns ['source', 'target'] of the edge list; name the two columns that hold "
+    "the nodes, source= and target=. If the frame is a matrix of weights, pass it as an array."
+)
+NO_NAME = "fill in the name of the node, or drop the row."
+NO_NUMBER = f"which is no finite number; correct it, or use weight=None, {ONE}"
+NO_ATTRIBUTE = "weight='w' is no attribute of the edges of this"
 
 
 @pytest.mark.parametrize(
     ("graph", "options", "message"),
     [
-        (nx.DiGraph([(0, 1)]), {}, r"directed \(a DiGraph of networkx\).*graph.to_undirected"),
-        (LikeIgraph(people(), directed=True), {}, "graph.as_undirected"),
-        (nx.path_graph(3), {"weight": "w"}, "weight='w' is no attribute"),
-        (LikeIgraph(people()), {"weight": "w"}, "weight='w' is no attribute"),
-        (EDGES, {"weight": "w"}, "weight='w' is no attribute"),
-        (nx.path_graph(3), {"nodes": [0, 1, 2]}, "nodes=.*has nodes already"),
-        (EDGES, {"source": "from"}, "source='from' is none of the columns"),
-        (EDGES, {"nodes": ["a", "b"]}, "lacks 'c', the end of an edge"),
-        (EDGES, {"nodes": ["a", "b", "c", "c"]}, "repeats a name"),
-        (EDGES.assign(source=["a", None]), {}, "row 1 of the edge list is an edge between None"),
-        (EDGES.assign(weight=[1.0, np.nan]), {}, "between nodes 'b' and 'c' has the weight nan"),
-        (EDGES.assign(weight=["1", "x"]), {}, "between nodes 'a' and 'b' has the weight '1'"),
         (
-            pd.DataFrame({"source": ["a", "b"], "target": ["b", "a"], "weight": [1.0, 2.0]}),
+            nx.DiGraph([(0, 1)]),
             {},
-            "between nodes a and b has the weights 1 and 2; list each edge once",
+            "the graph is directed (a DiGraph of networkx), and affinities are symmetric; pass "
+            "graph.to_undirected().",
         ),
-        (np.array([[0.0, 1.0], [2.0, 0.0]]), {}, "symmetric"),
-        (np.ones((2, 3)), {}, "square"),
-        (np.ones((2, 2)), {"nodes": ["a"]}, "has 1 names"),
+        (LikeIgraph(people(), directed=True), {}, "symmetric; pass graph.as_undirected()."),
+        (
+            nx.path_graph(3),
+            {"weight": "w"},
+            f"{NO_ATTRIBUTE} Graph of networkx; name one, or use weight=None, {ONE}",
+        ),
+        (LikeIgraph(people()), {"weight": "w"}, f"; name one, or use weight=None, {ONE}"),
+        (
+            edges(),
+            {"weight": "w"},
+            f"{NO_ATTRIBUTE} DataFrame of pandas; name one, or use weight=None, {ONE}",
+        ),
+        (
+            nx.path_graph(3),
+            {"nodes": [0, 1, 2]},
+            "nodes=[0, 1, 2] is not for a Graph of networkx, which has nodes already; leave it "
+            "out.",
+        ),
+        (edges(), {"source": "from"}, f"source='from' {NO_COLUMN}"),
+        (edges(), {"target": "to"}, f"target='to' {NO_COLUMN}"),
+        (
+            edges(),
+            {"nodes": ["a", "b"]},
+            "nodes=['a', 'b'] lacks 'c', the end of an edge; give each node once, or leave nodes "
+            "out.",
+        ),
+        (
+            edges(),
+            {"nodes": ["a", "b", "c", "c"]},
+            "nodes=['a', 'b', 'c', 'c'] repeats a name; give each node once, or leave nodes out.",
+        ),
+        (
+            edges(source=["a", None]),
+            {},
+            f"row 1 of the edge list is an edge between None and 'c'; {NO_NAME}",
+        ),
+        (edges(target=[np.nan, "c"]), {}, f"an edge between 'a' and nan; {NO_NAME}"),
+        (edges(target=["b", None]), {}, f"an edge between 'b' and None; {NO_NAME}"),
+        (
+            edges(weight=[1.0, np.nan]),
+            {},
+            f"the edge between nodes 'b' and 'c' has the weight nan, {NO_NUMBER}",
+        ),
+        (
+            edges(weight=["1", "x"]),
+            {},
+            f"the edge between nodes 'a' and 'b' has the weight '1', {NO_NUMBER}",
+        ),
+        (
+            nx.Graph([("a", "b", {"weight": "heavy"})]),
+            {},
+            f"the edge between nodes 'a' and 'b' has the weight 'heavy', {NO_NUMBER}",
+        ),
+        (
+            edges("abc", "bcb", weight=[1.0, 2.0, 3.0]),
+            {},
+            "the edge between nodes b and c has the weights 2 and 3; list each edge once, or with "
+            "the same weight in both directions.",
+        ),
+        (np.array([[0.0, 1.0], [2.0, 0.0]]), {}, "graph needs a symmetric X"),
+        (np.ones((2, 3)), {}, "graph makes X a square matrix"),
+        (
+            np.ones((2, 2)),
+            {"nodes": ["a"]},
+            "nodes=['a'] has 1 names, 1 of them different, for a matrix of shape (2, 2); give each "
+            "row a name of its own.",
+        ),
+        (
+            np.ones((2, 2)),
+            {"nodes": ["a", "a"]},
+            "nodes=['a', 'a'] has 2 names, 1 of them different",
+        ),
     ],
 )
 def test_what_is_no_undirected_graph_is_rejected(graph, options, message):
-    with pytest.raises(HeatSketchError, match=message):
+    with pytest.raises(HeatSketchError) as caught:
         graph_affinity(graph, **options)
+    assert message in str(caught.value)
 
 
 def test_a_graph_is_not_taken_for_points():
