@@ -185,9 +185,25 @@ def test_eigenvalues_outside_the_interval_are_solved_for_all_the_same(monkeypatc
     A = operator(cloud(200))
     G = A.deflate(gaussian_matrix(200, 8, seed=0))
     exact = np.linalg.solve(np.eye(200) - ALPHA * dense(A), G)
-    monkeypatch.setattr(all_times, "spectrum", lambda *args: Interval(-0.01, 0.5))
-    found = resolvent(A, G.copy()).block
+    too_small, whole = Interval(-0.01, 0.5), Interval(-1.0, 1.0)
+    monkeypatch.setattr(all_times, "spectrum", lambda *args: too_small)
+    found, n_products = resolvent(A, G.copy())
     assert np.linalg.norm(found - exact) < 2 * TOLERANCE * np.linalg.norm(exact)
+    assert n_products == n_products_for(too_small) + n_products_for(whole)
+
+
+def n_products_for(interval):
+    """Return the degree at which 1 / T_n(z_0) is the tolerance."""
+    center, radius = (interval.high + interval.low) / 2, (interval.high - interval.low) / 2
+    pole = (1 / ALPHA - center) / radius
+    return int(np.ceil(np.arccosh(1 / TOLERANCE) / np.arccosh(pole)))
+
+
+@pytest.mark.parametrize("K", [graph(200), path(120)], ids=["graph", "path"])
+def test_the_number_of_products_is_known_before_the_first(K):
+    A = walk(K)
+    expected = n_products_for(spectrum(A, None, 1 / ALPHA))
+    assert resolvent(A, gaussian_matrix(len(A.stationary), 4, seed=0)).n_products == expected
 
 
 def test_more_components_continue_the_columns_of_fewer():
