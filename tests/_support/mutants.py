@@ -29,13 +29,11 @@ MODULES = {
     "persistence": "container save_load",
 }
 FOLDERS = {name: folder for folder, names in MODULES.items() for name in names.split()}
-FILES = ["persistence/test_storage.py", "persistence/test_changed_files.py"]
 TESTS = {
     "sketch": ["diffusion/test_sketch.py", "diffusion/test_chebyshev.py"],
     "clusters": ["diffusion/test_clusters.py", "estimators/test_heat_clustering.py"],
     "vectors": ["estimators/test_search.py"],
-    "container": FILES,
-    "save_load": FILES,
+    "save_load": ["persistence/test_storage.py"],
 }
 SETTINGS = """[mutmut]
 source_paths = src
