@@ -199,13 +199,11 @@ def test_a_graph_may_have_no_edges():
 
 
 def test_names_are_sorted_within_their_type_and_integers_are_int64():
-    frame = pd.DataFrame({"source": ["b", 20, "a"], "target": [3, "a", 20]}, dtype=object)
-    assert graph_affinity(frame).ids.tolist() == [20, 3, "a", "b"]
-    numbers = pd.DataFrame(
-        {"source": np.array([9, 2], np.int8), "target": [1, 9], "weight": [1, 2]}
-    )
-    affinity, ids = graph_affinity(numbers)
-    assert ids.tolist() == [1, 2, 9] and ids.dtype == np.int64 and affinity.dtype == np.float64
+    frame = pd.DataFrame({"source": ["b", 20, "1"], "target": [3, "1", 20]}, dtype=object)
+    assert graph_affinity(frame).ids.tolist() == [20, 3, "1", "b"]
+    numbers = pd.DataFrame({"source": [9, 10], "target": [1, 9], "weight": [1, 2]})
+    affinity, ids = graph_affinity(numbers.astype(np.int8))
+    assert ids.tolist() == [1, 9, 10] and ids.dtype == np.int64 and affinity.dtype == np.float64
     assert graph_affinity(np.ones((2, 2)), nodes=[2**70, 1]).ids.tolist() == [2**70, 1]
 
 
