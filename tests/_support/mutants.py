@@ -33,7 +33,7 @@ TESTS = {
     "sketch": ["diffusion/test_sketch.py", "diffusion/test_chebyshev.py"],
     "clusters": ["diffusion/test_clusters.py", "estimators/test_heat_clustering.py"],
     "vectors": ["estimators/test_search.py"],
-    "save_load": ["persistence/test_storage.py"],
+    "save_load": ["persistence/test_save_load.py", "persistence/test_storage.py"],
 }
 SETTINGS = """[mutmut]
 source_paths = src
