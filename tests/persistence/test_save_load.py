@@ -4,6 +4,7 @@ from importlib.metadata import version
 
 import numpy as np
 import pytest
+from sklearn.neighbors import KNeighborsTransformer
 
 import heatsketch
 from heatsketch import DiffusionMap, HeatSketch, load
@@ -180,4 +181,45 @@ def test_training_data_that_was_left_out_cannot_be_saved(tmp_path):
     assert str(caught.value) == (
         "training_data=True, but this model was itself saved without its training data; pass "
         "training_data=False."
+    )
+
+
+def test_a_file_is_not_replaced_unasked(tmp_path):
+    model = MODELS["local"]()
+    model.save(tmp_path / "a")
+    with pytest.raises(FileExistsError):
+        model.save(tmp_path / "a")
+    model.save(tmp_path / "a", overwrite=True)
+
+
+def test_a_file_holds_the_parameters_of_the_fit_as_plain_numbers(tmp_path):
+    model = HeatSketch(np.int32(2), n_neighbors=np.int64(4)).fit(X).set_params(epsilon=7.0)
+    model.save(tmp_path / "a")
+    loaded = load(tmp_path / "a").get_params()
+    assert (loaded["n_components"], loaded["n_neighbors"], loaded["epsilon"]) == (2, 4, "local")
+    assert type(loaded["n_components"]) is type(loaded["n_neighbors"]) is int
+
+
+def distance(x, y):
+    return np.abs(x - y).sum()
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "remedy"),
+    [
+        ("metric", distance, "fit with a name or a number for it"),
+        (
+            "neighbors",
+            KNeighborsTransformer(n_neighbors=4),
+            "fit with neighbors=None and n_neighbors",
+        ),
+    ],
+)
+def test_code_of_your_own_is_not_saved(parameter, value, remedy, tmp_path):
+    model = HeatSketch(2, **{parameter: value}).fit(X)
+    with pytest.raises(NotStorableError) as caught:
+        model.save(tmp_path / "a")
+    assert str(caught.value) == (
+        f"{parameter}={value!r} is code or state of your own, and a model file holds none; "
+        f"{remedy}, or use pickle, if all who load it trust you."
     )
