@@ -1,6 +1,7 @@
 """Who is near whom."""
 
 import tracemalloc
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -23,6 +24,7 @@ from heatsketch.graph import neighbor_graph
 from heatsketch.graph._ivf import index_dtype
 from heatsketch.graph._metrics import ALIASES, METRICS
 from heatsketch.graph._neighbors import (
+    Neighbors,
     _stack,
     find_neighbors,
     label_components,
@@ -443,3 +445,47 @@ def test_affinities_have_no_metric_but_the_default_by_any_name():
     HeatSketch(2, affinity="precomputed", metric="l2").fit(K)
     with pytest.raises(HeatSketchError, match="metric='manhattan' has no use"):
         HeatSketch(2, affinity="precomputed", metric="l1").fit(K)
+
+
+def dense(d2):
+    """Return distances as an array, infinite where there are none."""
+    if not sparse.issparse(d2):
+        return d2
+    found = np.full(d2.shape, np.inf)
+    i, j = d2.tocoo().coords
+    found[i, j] = d2.data
+    return found
+
+
+@pytest.mark.parametrize("metric", [*METRICS, "precomputed"])
+@pytest.mark.parametrize("n_neighbors", [None, 5])
+def test_points_given_again_have_their_old_rows(metric, n_neighbors):
+    X = (cloud(40) > 0).astype(float) if metric == "jaccard" else cloud(40) + 3
+    X = cdist(X, X) if metric == "precomputed" else X
+    neighbors, d2 = find_neighbors(X, n_neighbors=n_neighbors, metric=metric)
+    again = neighbors.distances_to(X[neighbors.order])
+    np.testing.assert_allclose(dense(again), dense(d2), atol=1e-12)
+
+
+def test_all_at_the_distance_of_the_last_neighbor_are_near_if_only_distances_are_known():
+    D = np.ones((6, 6)) - np.eye(6)
+    neighbors, d2 = find_neighbors(D, n_neighbors=3, metric="precomputed")
+    assert (dense(d2) == D).all()
+    new = np.array([[1.0, 1, 1, 1, 1, 1], [0.5, 2, 2, 2, 3, 3]])
+    expected = [[1, 1, 1, 1, 1, 1], [0.25, 4, 4, 4, np.inf, np.inf]]
+    assert dense(neighbors.distances_to(new)).tolist() == expected
+
+
+def test_copies_that_share_a_row_are_one_column_of_given_distances():
+    X = np.array([[0.0], [3.0], [0.0], [5.0]])
+    folded = Neighbors(cdist(X[[0, 1, 3]], X[[0, 1, 3]]), np.array([0, 2, 1, 3]), "precomputed")
+    folded = replace(folded, starts=np.array([0, 2, 3, 4]))
+    assert folded.distances_to(cdist([[1.0]], X)).tolist() == [[1, 4, 16]]
+
+
+def test_a_graph_of_distances_is_not_changed():
+    D = sparse.csr_array(cdist(cloud(20), cloud(20)))
+    before = D.copy()
+    neighbor_graph(D, metric="precomputed")
+    find_neighbors(D, n_neighbors=3, metric="precomputed")[0].distances_to(D)
+    assert (before != D).nnz == 0
