@@ -112,10 +112,11 @@ pictures: ## draw those of README, front page and pages; for the drift see examp
 	python examples/uses.py
 	python examples/report.py
 
-stages: ## time the stages of a fit here and at BASE (main by default); fails if one is 20 % slower
+COMPARED = asv continuous --factor 1.2 --split --show-stderr $(or $(BASE),main) HEAD
+stages: ## time the stages of a fit here and at BASE (main by default); fails if one is 20 % slower, twice
 	python -m pip install --group stages
 	asv machine --yes
-	asv continuous --factor 1.2 --split --show-stderr $(or $(BASE),main) HEAD
+	$(COMPARED) || $(COMPARED) # a busy machine makes a stage slower once
 
 evidence: ## run what docs/benchmarks lacks for this commit, in hours; python benchmarks/evidence.py --list
 	python -m pip install --group bench --group fuzz
