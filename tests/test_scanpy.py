@@ -20,7 +20,7 @@ from heatsketch._core.row_names import row_numbers
 from heatsketch.exceptions import HeatSketchError, HeatSketchWarning
 
 anndata = pytest.importorskip("anndata")
-sc = pytest.importorskip("scanpy", exc_type=ImportError)  # numba rejects a numpy to come
+sc = pytest.importorskip("scanpy", exc_type=ImportError)  # numba rejects nightly numpy
 
 N_CLOCK = 160  # steps of each of the four runs of krumsiek11
 N_NEIGHBORS = 10, 15, 20, 30

@@ -164,6 +164,12 @@ def test_an_interval_without_an_end_is_that_up_to_one():
     assert spectrum(alone, Components(alone, np.arange(3))) == Interval(0.0, 0.5)
 
 
+@pytest.mark.parametrize("n_nodes", [2, 6])
+def test_the_interval_of_a_complete_graph_is_known_after_one_step(n_nodes):
+    low, high = spectrum(walk(np.ones((n_nodes, n_nodes)) + 9 * n_nodes * np.eye(n_nodes)))
+    assert -1 / 64 <= low <= 0 and 0.9 <= high < 0.92  # the only other eigenvalue is 9 / 10
+
+
 def test_the_interval_of_components_leaves_out_what_each_keeps():
     K = together(graph(100), graph(140, seed=1))
     A, labels = walk(K), np.repeat([0, 1], [100, 140])
@@ -283,7 +289,7 @@ def test_components_of_other_shape_are_what_they_are_alone_once_converged():
 def three_components(dtype=np.float64):
     """Return an operator whose smallest component has the largest weights, and labels."""
     K = together(graph(40), graph(90, seed=1), 1e4 * graph(30, seed=2)).astype(dtype)
-    return heat_operator(K, symmetric_scaling(K)), np.repeat(np.arange(3), [40, 90, 30])
+    return walk(K), np.repeat(np.arange(3), [40, 90, 30])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -46,7 +46,7 @@ def faiss_transformer(factory):
 
 
 def pynndescent_transformer():
-    found = pytest.importorskip("pynndescent", exc_type=ImportError)  # of numba
+    found = pytest.importorskip("pynndescent", exc_type=ImportError)  # numba rejects nightly numpy
     return found.PyNNDescentTransformer(n_neighbors=10, random_state=0)
 
 
