@@ -8,9 +8,9 @@
 
 ``docs/benchmarks/evidence.json`` has, for each script, the commit that it ran on, the versions of
 the libraries, and the digests of the files that it wrote. A script is up to date if these files
-are unchanged, and if neither ``src`` nor the script changed since that commit. An interrupted call
-continues where it stopped. Changes that are not committed are an error. Runs of the cluster that
-take hours each have to be named.
+are unchanged, and if neither ``src`` nor the script changed since that commit; what is only for
+Dask counts for the scripts that use it. An interrupted call continues where it stopped. Changes
+that are not committed are an error. Runs of the cluster that take hours each have to be named.
 """
 
 import argparse
@@ -138,7 +138,10 @@ def is_current(script, entry):
     """Return True if nothing that a result depends on changed since it was written."""
     if "files" not in entry or entry["files"] != digests(script):
         return False
-    paths = ["src", script.call.split()[0], *HELPERS]
+    path = script.call.split()[0]
+    paths = ["src", path, *HELPERS]
+    if "DaskEngine" not in (ROOT / path).read_text():
+        paths.append(":(exclude)src/heatsketch/engines/_dask")
     return git("diff", "--quiet", entry["commit"], "HEAD", "--", *paths, check=False) == 0
 
 

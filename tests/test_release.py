@@ -163,6 +163,21 @@ def test_evidence_runs_what_is_out_of_date(project, monkeypatch):
     assert ran(project, monkeypatch, continues=False) == 1
 
 
+def test_evidence_without_dask_does_not_depend_on_it(project, monkeypatch):
+    script, tasks = project / "benchmarks/rows.py", project / "src/heatsketch/engines/_dask"
+    tasks.mkdir(parents=True)
+    ran(project, monkeypatch, continues=False)
+    (tasks / "a.py").write_text("1")
+    commit(project)
+    assert ran(project, monkeypatch, continues=False) == 1
+    script.write_text("# with a DaskEngine\n" + script.read_text())
+    commit(project)
+    assert ran(project, monkeypatch, continues=False) == 2
+    (tasks / "a.py").write_text("2")
+    commit(project)
+    assert ran(project, monkeypatch, continues=False) == 3
+
+
 def test_evidence_keeps_rows_of_an_interrupted_run_only(project, monkeypatch):
     (project / "fail").touch()
     assert ran(project, monkeypatch) == 1

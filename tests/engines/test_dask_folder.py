@@ -1,6 +1,10 @@
 """The folder of a cluster, in which many fits leave what they know: none is misled by another."""
 
+import ast
+import gc
+import sys
 import threading
+from concurrent import futures
 
 import dask
 import dask.array as da
@@ -12,7 +16,7 @@ from registry import cloud
 
 from heatsketch import DaskEngine, HeatSketch
 from heatsketch.engines._dask._cluster import Cluster, delayed
-from heatsketch.engines._dask._storage import Journal, Storage
+from heatsketch.engines._dask._storage import Journal, Storage, map_block, read_block, write_block
 from heatsketch.exceptions import HeatSketchError
 
 pytestmark = pytest.mark.filterwarnings("default:::distributed", "default:::asyncio")
@@ -131,3 +135,27 @@ def test_what_a_model_on_a_cluster_cannot_do_is_said(client, tmp_path):
     closed = fit(X, address)
     with pytest.raises(HeatSketchError, match="leave it open"):
         closed.grow(8)
+
+
+@pytest.mark.parametrize("read", [read_block, map_block])
+def test_blocks_are_read_in_several_threads_at_once(tmp_path, read):
+    """As python/cpython#106905 has it: another thread parses a header while this one does."""
+    block = np.arange(12.0).reshape(4, 3)
+    write_block(block, tmp_path / "0.npy")
+    this_thread = threading.get_ident()
+
+    def read_in_another_thread(phase, info):
+        in_header = sys._getframe(1).f_code is ast.parse.__code__
+        if phase == "start" and in_header and threading.get_ident() == this_thread:
+            futures.wait([pool.submit(read, tmp_path / "0.npy")], timeout=0.02)
+
+    threshold = gc.get_threshold()
+    with futures.ThreadPoolExecutor(1) as pool:
+        gc.callbacks.append(read_in_another_thread)
+        gc.set_threshold(1)
+        try:
+            found = read(tmp_path / "0.npy")
+        finally:
+            gc.set_threshold(*threshold)
+            gc.callbacks.remove(read_in_another_thread)
+    np.testing.assert_array_equal(found, block)

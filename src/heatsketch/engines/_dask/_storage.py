@@ -13,12 +13,15 @@ from collections.abc import Callable, Iterator, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
+from math import prod
 from pathlib import Path
 from secrets import token_hex
 from shutil import rmtree
+from threading import Lock
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
 
 from heatsketch._core.atomic_file import atomic_file, file_errors
 
@@ -30,6 +33,9 @@ LARGEST_ANSWER = 2**25  # bytes that are worth a line in the journal
 # Part of all names, and one more whenever a task computes something else than before: what an
 # earlier version left in a folder is then not taken for what this one would make.
 TASKS_VERSION = 1
+# CPython before 3.11.9 and 3.12.3 may fail with "AST constructor recursion depth mismatch" where
+# two threads parse at once, as numpy does for the header of a file (python/cpython#106905).
+HEADER_LOCK = Lock()
 
 
 def write_block(block: np.ndarray, path: Path) -> None:
@@ -44,8 +50,11 @@ def write_block(block: np.ndarray, path: Path) -> None:
 
 def read_block(path: Path) -> np.ndarray:
     """Read a block."""
-    with file_errors(path, doing="read"):
-        return np.load(path, allow_pickle=False)
+    with file_errors(path, doing="read"), open(path, "rb") as file:
+        with HEADER_LOCK:
+            npy.read_magic(file)
+            shape, _, dtype = npy.read_array_header_1_0(file)
+        return np.fromfile(file, dtype, prod(shape)).reshape(shape)
 
 
 def map_block(path: Path) -> np.ndarray:
@@ -53,7 +62,7 @@ def map_block(path: Path) -> np.ndarray:
 
     A write to it goes to a copy, and compiled loops take it like any other array.
     """
-    with file_errors(path, doing="read"):
+    with file_errors(path, doing="read"), HEADER_LOCK:
         return np.load(path, mmap_mode="c", allow_pickle=False).view(np.ndarray)
 
 
