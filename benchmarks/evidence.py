@@ -10,7 +10,8 @@
 the libraries, and the digests of the files that it wrote. A script is up to date if these files
 are unchanged, and if neither ``src`` nor the script changed since that commit; what is only for
 Dask counts for the scripts that use it. An interrupted call continues where it stopped. Changes
-that are not committed are an error. Runs of the cluster that take hours each have to be named.
+that are not committed are an error. Runs that take hours each, of a cluster and of mutants, have to
+be named.
 """
 
 import argparse
@@ -98,7 +99,7 @@ SCRIPTS = {
     "cluster": Script("benchmarks/cluster.py", ["cluster.json"], True, only_by_name=True),
     "chaos": Script("benchmarks/chaos.py", ["chaos.json"], True, only_by_name=True),
     "fuzzing": Script("tests/_support/fuzz_readers.py", ["fuzzing.json"]),
-    "mutants": Script("tests/_support/mutants.py", ["mutants.json"]),
+    "mutants": Script("tests/_support/mutants.py", ["mutants.json"], only_by_name=True),
 }
 PAGES = "benchmarks/page.py", "benchmarks/uses_page.py"
 
