@@ -118,11 +118,11 @@ stages: ## time the stages of a fit here and at BASE (main by default); fails if
 	asv machine --yes
 	$(COMPARED) || $(COMPARED) # a busy machine makes a stage slower once
 
-evidence: ## run what docs/benchmarks lacks for this commit, in hours; python benchmarks/evidence.py --list
+evidence: docs ## run what docs/benchmarks lacks for this commit, in hours; python benchmarks/evidence.py --list
 	python -m pip install --group bench --group fuzz
 	python benchmarks/evidence.py
 
-accessibility: ## faults of a report and of built pages that axe-core (from npm) finds, in a browser
+accessibility: docs ## faults of a report and of pages that axe-core (from npm) finds, in a browser
 	python benchmarks/accessibility.py
 
 chaos: ## kill workers and drivers of clusters by the dozen, in hours, and write docs/benchmarks

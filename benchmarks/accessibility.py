@@ -1,4 +1,4 @@
-"""Faults that axe-core finds in a report, and in pages of the site if ``make docs`` has built it.
+"""Faults that axe-core finds in a report, and in pages of the site that ``make docs`` builds.
 
 axe-core (Mozilla Public License 2.0) comes from the npm registry and is kept nowhere. Ends with 1
 if it finds a serious or a critical fault.
@@ -78,14 +78,13 @@ def check_control(driver, axe):
 
 
 def main():
+    if not SITE.exists():
+        sys.exit("The site is not built. Remedy: make docs")
     found, serious = {}, 0
     with TemporaryDirectory() as scratch:
         version, axe = axe_core(Path(scratch))
         pages = {"report": digits_report(Path(scratch))}
-        if SITE.exists():
-            pages |= {name: (SITE / name).as_uri() for name in PAGES}
-        else:
-            print("The site is not built, and only a report is checked.")
+        pages |= {name: (SITE / name).as_uri() for name in PAGES}
         driver = open_browser()
         try:
             check_control(driver, axe)
