@@ -98,7 +98,7 @@ SCRIPTS = {
     ),
     "cluster": Script("benchmarks/cluster.py", ["cluster.json"], True, only_by_name=True),
     "chaos": Script("benchmarks/chaos.py", ["chaos.json"], True, only_by_name=True),
-    "fuzzing": Script("tests/_support/fuzz_readers.py", ["fuzzing.json"]),
+    "fuzzing": Script("tests/_support/fuzz_readers.py", ["fuzzing.json"], True),
     "mutants": Script("tests/_support/mutants.py", ["mutants.json"], only_by_name=True),
 }
 PAGES = "benchmarks/page.py", "benchmarks/uses_page.py"
