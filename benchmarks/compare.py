@@ -349,11 +349,12 @@ def dask_row(name, n_runs):
 
 
 def measure(part, names, function, n_runs):
-    """Measure what has not been measured with so many runs, and write it at once."""
+    """Measure what this commit has not measured with so many runs, and write it at once."""
     for name in names:
         results = read("compare") if (RESULTS / "compare.json").exists() else {}
         rows = results.setdefault(part, {})
-        if rows.get(name, {}).get("runs", 0) >= n_runs:
+        known = rows.get(name, {"runs": 0})
+        if known["runs"] >= n_runs and known["commit"] == commit():
             continue
         start = perf_counter()
         rows[name] = {"runs": n_runs} | function(name, n_runs) | {"commit": commit()}
