@@ -10,7 +10,7 @@
     python benchmarks/compare.py --size 2000000 --dask # the same on a cluster of two processes
 
 Each part is written to docs/benchmarks/compare.json row by row, with the commit; rows that have
-enough runs are not measured again. The other tests are: maximum mean discrepancy with a Gaussian
+enough runs of this commit are kept. The other tests are: maximum mean discrepancy with a Gaussian
 kernel of median bandwidth and 199 permutations; the held-out accuracy of a logistic regression
 against one half; Kolmogorov-Smirnov tests of all features with Bonferroni's correction. With
 --peers, the defaults of alibi-detect (KSDrift; its MMDDrift needs a deep-learning framework, and is

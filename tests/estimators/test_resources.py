@@ -44,7 +44,7 @@ MEASURE = textwrap.dedent("""
     before, result = memory("VmRSS"), "done"
     try:
         engine = LocalEngine(memory_limit=limit)
-        HeatSketch(k, n_neighbors=neighbors, epsilon=0.5, power=2, engine=engine).fit(X)
+        HeatSketch(k, n_neighbors=neighbors, power=2, engine=engine).fit(X)
     except MemoryBudgetError:
         result = "rejected"
     print(json.dumps([result, memory("VmHWM") - before]))

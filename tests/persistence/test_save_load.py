@@ -140,14 +140,6 @@ def test_the_largest_power_is_loaded(changed):
     assert load(changed("local", "values", power_=2**53)).power_ == 2**53
 
 
-def test_older_files_have_an_engine_and_numbers_that_a_fit_chose(changed):
-    old = {"engine": "local", "power": "auto", "n_neighbors": "auto"}
-    loaded = load(changed("local", "parameters", **old))
-    model = MODELS["local"]()
-    assert loaded.engine is None
-    assert (loaded.power, loaded.n_neighbors) == (model.power_, 4)
-
-
 def test_a_later_file_may_have_parameters_that_we_do_not_know(changed, monkeypatch):
     from heatsketch.persistence import _container as container
 

@@ -185,7 +185,8 @@ class HeatEmbedding(
         self.neighbors_, d2 = self._find_neighbors(engine, X)
         found = self.neighbors_.order
         self.order_ = found if self.order_ is None else self.order_[in_memory(found)]
-        return gaussian_affinity(self._in_units(d2, X, ids), epsilon=self._bandwidth)
+        d2 = self._in_units(d2, X, ids)  # and the first ones are let go
+        return gaussian_affinity(d2, epsilon=self._bandwidth)
 
     def _check_graph(self, K: Any, sums: Any, X: Any) -> None:
         """Find connected components, and warn of what makes an embedding useless."""

@@ -199,19 +199,12 @@ def typed(about: Mapping[str, Any], name: str, kind: type) -> Any:
 
 
 def _parameters(about: Mapping[str, Any], kind: Any) -> dict[str, Any]:
-    given, values = typed(about, "parameters", dict), about["values"]
-    given = {name: value for name, value in given.items() if name != "engine"}  # of older files
+    given = typed(about, "parameters", dict)
     known = set(kind._get_param_names()) - set(OF_MACHINE)
     # A later version may have parameters that it knows we do not need.
     if about["format_version"] <= FORMAT_VERSION and not given.keys() <= known:
         raise InvalidPart(f"its parameters are {sorted(given)}")
-    # Older files have "auto" where a fit chose a number.
-    chosen = {"power": "power_", "n_neighbors": "neighbors_.n_neighbors"}
-    return {
-        name: values.get(chosen[name]) if name in chosen and value == "auto" else value
-        for name, value in given.items()
-        if name in known
-    }
+    return {name: value for name, value in given.items() if name in known}
 
 
 def _set_attributes(model: Any, about: Mapping[str, Any], entries: Entries) -> None:
