@@ -149,9 +149,9 @@ def test_the_interval_takes_as_many_steps_of_lanczos_as_it_says(K, monkeypatch):
             values, vectors = np.linalg.eigh(Q @ matrix @ Q.T)
             residual = np.linalg.norm(following) * abs(vectors[-1, -1])
             gap = end - values[-1]
-            # Kuczynski and Wozniakowski: farther beyond with a probability below 1 %.
-            hidden = (np.log(164.8 * np.sqrt(len(matrix))) / (2 * n_steps - 1)) ** 2
-            is_certain = hidden * (end - values[0]) <= gap / 4
+            # Kuczynski and Wozniakowski: farther beyond with a probability below one half.
+            hidden = (np.log(2 * 1.648 * np.sqrt(len(matrix))) / (2 * n_steps - 1)) ** 2
+            is_certain = hidden * (end - values[0]) <= gap / 2
             is_known = gap <= 2 / HORIZON or (settled is not None and is_certain)
             if settled is None and residual <= gap / 4:
                 settled = n_steps
