@@ -290,8 +290,8 @@ NO_ATTRIBUTE = "weight='w' is no attribute of the edges of this"
             "the edge between nodes b and c has the weights 2 and 3; list each edge once, or with "
             "the same weight in both directions.",
         ),
-        (np.array([[0.0, 1.0], [2.0, 0.0]]), {}, "graph needs a symmetric matrix"),
-        (np.ones((2, 3)), {}, "graph needs a square matrix"),
+        (np.array([[0.0, 1.0], [2.0, 0.0]]), {}, "graph needs a symmetric X"),
+        (np.ones((2, 3)), {}, "graph makes X a square matrix"),
         (
             np.ones((2, 2)),
             {"nodes": ["a"]},

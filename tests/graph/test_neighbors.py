@@ -369,7 +369,7 @@ def test_what_is_no_point_is_rejected(X, error, says, n_neighbors):
         ((3, 1), np.inf, MissingValueError, r"infinity .* in row 3, column 1"),
         ((3, 1), -1.0, AffinityError, r"X\[3, 1\] is -1, but distances are at least 0; correct"),
         ((4, 4), 1.0, AffinityError, r"X\[4, 4\] is 1, .* set the diagonal of X to 0"),
-        ((3, 1), 9.0, AffinityError, r"needs a symmetric matrix.*; give the mean of both"),
+        ((3, 1), 9.0, AffinityError, r"needs a symmetric X.*; use \(X \+ X.T\) / 2"),
     ],
 )
 def test_what_is_no_distance_is_rejected(place, value, error, says):
@@ -400,7 +400,7 @@ def test_asymmetry_is_looked_for_in_strips(monkeypatch):
     distances = np.sqrt(neighbor_graph(cloud(20)))
     neighbor_graph(distances, metric="precomputed")
     distances[19, 7] += 0.25
-    with pytest.raises(AffinityError, match=r"differ by up to 0.25; give"):
+    with pytest.raises(AffinityError, match=r"differ by up to 0.25; use"):
         neighbor_graph(distances, metric="precomputed")
 
 

@@ -167,8 +167,8 @@ def check_square(X: Any, *, name: str) -> None:
     """Raise for a matrix over all pairs of points that is not square."""
     if X.shape[0] != X.shape[1]:
         raise AffinityError(
-            f"{name} needs a square matrix over pairs of points, not one of shape {X.shape}; "
-            "give one row and one column for each point.",
+            f"{name} makes X a square matrix over pairs of points, "
+            f"but X has shape {X.shape}; give one row and one column for each point.",
             **_parameter(name),
         )
 
@@ -178,8 +178,8 @@ def check_symmetric(X: Any, *, name: str) -> None:
     asymmetry, scale = _asymmetry(X), max(X.max(), -X.min())
     if asymmetry > 10 * np.finfo(X.dtype).eps * scale:
         raise AffinityError(
-            f"{name} needs a symmetric matrix, but this one and its transpose differ by up to "
-            f"{asymmetry:.3g}; give the mean of both if that is what is meant.",
+            f"{name} needs a symmetric X, but X and its transpose differ by up to "
+            f"{asymmetry:.3g}; use (X + X.T) / 2 if that is what is meant.",
             **_parameter(name),
         )
 
