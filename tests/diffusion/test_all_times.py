@@ -137,7 +137,7 @@ def test_the_interval_takes_as_many_steps_of_lanczos_as_it_says(K, monkeypatch):
     start = np.random.default_rng(0).standard_normal(len(matrix))
     v = A.stationary / np.linalg.norm(A.stationary)
     basis = [start - v * (v @ start)]
-    check, settled, is_known = 16, None, False
+    check, is_settled, is_known = 16, False, False
     for n_steps in range(1, len(matrix) + 1):
         basis[-1] = basis[-1] / np.linalg.norm(basis[-1])
         Q = np.array(basis)
@@ -152,9 +152,8 @@ def test_the_interval_takes_as_many_steps_of_lanczos_as_it_says(K, monkeypatch):
             # Kuczynski and Wozniakowski: farther beyond with a probability below one half.
             hidden = (np.log(2 * 1.648 * np.sqrt(len(matrix))) / (2 * n_steps - 1)) ** 2
             is_certain = hidden * (end - values[0]) <= gap / 2
-            is_known = gap <= 2 / HORIZON or (settled is not None and is_certain)
-            if settled is None and residual <= gap / 4:
-                settled = n_steps
+            is_known = gap <= 2 / HORIZON or (is_settled and is_certain)
+            is_settled = is_settled or residual <= gap / 4
             check = check * 5 // 4
         if is_known:
             break
