@@ -33,7 +33,7 @@ LARGEST_ANSWER = 2**25  # bytes that are worth a line in the journal
 # Part of all names, and one more whenever a task computes something else than before: what an
 # earlier version left in a folder is then not taken for what this one would make.
 TASKS_VERSION = 1
-# CPython before 3.11.9 and 3.12.3 may fail with "AST constructor recursion depth mismatch" where
+# Some CPython 3.11 and 3.12 may fail with "AST constructor recursion depth mismatch" where
 # two threads parse at once, as numpy does for the header of a file (python/cpython#106905).
 HEADER_LOCK = Lock()
 
