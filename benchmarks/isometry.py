@@ -22,8 +22,9 @@ from heatsketch.diffusion._distortion import certified_distortion, least_distort
 from heatsketch.reproduction import METHODS, Run, read_results, run_experiments
 from heatsketch.reproduction.figures import STYLES, draw_curves
 
-EXPERIMENTS = "circle", "torus", "klein", "outliers"
-KINDS = "symmetric", "bistochastic"
+EXPERIMENTS = {
+    name: f"{name}-isometry-symmetric" for name in ("circle", "torus", "klein", "outliers")
+}
 TRIALS = RESULTS / "isometry"
 # What we want to reach: experiment, dimension, largest log L.
 WANTED = [
@@ -37,21 +38,14 @@ WANTED = [
 
 
 def paper(n_trials):
-    """Run what is missing, a trial of each experiment at a time, the symmetric ones first."""
-    for kind in KINDS:
-        for enough in range(1, n_trials + 1):
-            names = tuple(f"{name}-isometry-{kind}" for name in EXPERIMENTS)
-            run_experiments(Run(names, TRIALS, enough), on_trial=print)
+    """Run what is missing, a trial of each experiment at a time."""
+    for enough in range(1, n_trials + 1):
+        run_experiments(Run(tuple(EXPERIMENTS.values()), TRIALS, enough), on_trial=print)
 
 
-def results(kind):
-    """Return what was run of each experiment, if it was."""
-    names = {name: f"{name}-isometry-{kind}" for name in EXPERIMENTS}
-    return {
-        name: read_results(Run((long,), TRIALS), long)
-        for name, long in names.items()
-        if (TRIALS / f"{long}.jsonl").exists()
-    }
+def results():
+    """Return what was run of each experiment."""
+    return {name: read_results(Run((long,), TRIALS), long) for name, long in EXPERIMENTS.items()}
 
 
 def means(found):
@@ -61,26 +55,25 @@ def means(found):
 
 def summary():
     """Compare with what we want to reach: the tables of the page."""
-    found = {kind: results(kind) for kind in KINDS}
+    found = results()
     rows = {
-        f"{name}, {kind}": {
+        name: {
             "trials": len(its.trials),
             "k": its.experiment.dimensions,
             **{method: values.round(3).tolist() for method, values in means(its).items()},
         }
-        for kind in KINDS
-        for name, its in found[kind].items()
+        for name, its in found.items()
     }
     compared = ("DMS", "GPS", "NIS", "NISW")
     every = [
         {"experiment": name, "k": k}
         | against_old(k, *(means(its)[method][place] for method in compared))
-        for name, its in found["symmetric"].items()
+        for name, its in found.items()
         for place, k in enumerate(its.experiment.dimensions)
     ]
     wanted = []
     for name, k, most in WANTED:
-        its = rows[f"{name}, symmetric"]
+        its = rows[name]
         figures = {method: its[method][its["k"].index(k)] for method in compared}
         wanted.append({"experiment": name, "k": k, "at most": most, **figures})
     return {"means": rows, "wanted": wanted, "every dimension": every}
@@ -236,7 +229,7 @@ def page():
     columns = "data", "power", "embedding", *AT_WORK_FIGURES
     parts = [
         f"""Means over {", ".join(f"{n} trials ({name})" for name, n in trials.items())}. Of the
-{len(holds)} dimensions of the four symmetric experiments, the near isometry is below 0.4 of the
+{len(holds)} dimensions of the four experiments, the near isometry is below 0.4 of the
 better of diffusion map and Gaussian process (0.75 in two dimensions; not above it where that is
 below 0.3) at {sum(holds)}, and from a sketch within 1.35 of that at {sum(sketch_holds)} (at worst
 {worst["from a sketch / from all"]}: {worst["experiment"]}, {worst["k"]} dimensions). Some:
@@ -271,12 +264,11 @@ def new_points_in_words(k, rows):
 
 
 def pictures():
-    for kind in KINDS:
-        for name, its in results(kind).items():
-            figure = draw_curves(its, its.experiment.methods)
-            on_a_logarithmic_scale(figure)
-            figure.savefig(PICTURES / f"isometry-{name}-{kind}.png", dpi=150)
-    dimensions_needed(results("symmetric"))
+    for name, its in results().items():
+        figure = draw_curves(its, its.experiment.methods)
+        on_a_logarithmic_scale(figure)
+        figure.savefig(PICTURES / f"isometry-{name}.png", dpi=150)
+    dimensions_needed(results())
     usefulness()
 
 
