@@ -1,8 +1,8 @@
-"""Write the tables of the how-to guides for search, smoothing and clusters from their results.
+"""Write the tables and figures of the how-to guides from the results of benchmarks.
 
     python benchmarks/uses_page.py
 
-A table stands between two marks, `<!-- name -->` and `<!-- end -->`, of docs/how_to/name.md.
+Each stands between two marks of a page of docs/how_to, `<!-- name -->` and `<!-- end -->`.
 """
 
 import re
@@ -12,6 +12,7 @@ from page import table
 from timing import RESULTS, read
 
 PAGES = Path(__file__).parent.parent / "docs" / "how_to"
+FORMULA = "dpt's formula in full"
 ABOUT = {"commit", "python", "versions", "cells", "genes"}
 
 
@@ -60,22 +61,141 @@ def data_of(name):
     return {key: found for key, found in read(name).items() if key not in ABOUT}
 
 
-SOURCES = {"search": "search", "cluster": "cluster_quality", "smooth": "smooth"}
+def search_million():
+    found = read("search_million")
+    milliseconds = found["milliseconds a query, one thread"]
+    recall = 100 * found["recall of 11 neighbours"]
+    return (
+        "A million vectors in an HNSW index of faiss: a query takes "
+        f"{milliseconds:.2g} ms in one thread, and finds {recall:.2f} %\n"
+        "of the eleven nearest (`benchmarks/search.py --million`).\n"
+    )
 
 
-def with_table(name, text):
-    """Return a page with its table, if there are results."""
-    if not (RESULTS / f"{SOURCES[name]}.json").exists():
+def cluster_million():
+    found = read("cluster_million")
+    fit, clusters = found["seconds"]["fit"], found["seconds"]["clusters"]
+    return (
+        f"A million points in {found['clusters']} clusters took {fit + clusters:.0f} s on two "
+        f"cores, {fit:.0f} of them for the fit\n(`benchmarks/cluster_quality.py --million`).\n"
+    )
+
+
+def smooth_million():
+    found = read("smooth_million")
+    return (
+        f"A million cells with {found['genes']:,} genes "
+        f"({found['stored counts'] / 1e6:.0f} million counts above zero) took "
+        f"{sum(found['seconds'].values()):.0f} s on two\ncores and "
+        f"{found['GiB at most, mapped files included']:.0f} GiB, the mapped output included "
+        "(`benchmarks/smooth.py --million`).\n"
+    )
+
+
+def compare_size():
+    found = read("compare")["size"]["2000000 x 32"]
+    return (
+        f"Two million rows of 32 features with 199 permutations took "
+        f"{found['seconds beyond it']:.0f} s and {found['GiB beyond it']:.0f} GiB more than the "
+        "search for\nneighbours, on two cores (`benchmarks/compare.py --size 2000000`).\n"
+    )
+
+
+def labels_scale():
+    ((points, found),) = read("labels")["scale"].items()
+    return (
+        f"{int(points):,} points of 15 features, {found['labels']:,} of them labelled, took "
+        f"{found['fit, s']:.0f} s and {found['peak of the process, GiB']:.1f} GiB with the search "
+        "for\nneighbours, on two cores (`benchmarks/labels.py --scale`).\n"
+    )
+
+
+def cellrank():
+    both = data_of("fates")
+    correlation = min(found["correlation"] for found in both.values())
+    sums = [found["largest error of a row's sum"] for found in both.values()]
+    ours, theirs = (
+        f"{max(one[name] for one in sums):.0e}".replace("e-0", "e-")
+        for name in ("fate", "CellRank")
+    )
+    large = both["three branches, 20,000 points"]
+    return (
+        f"From the graph of scanpy and the same terminal cells, its result and ours correlate by "
+        f"{correlation:.3f} or\nmore on two data sets. Its rows sum to one within {theirs}, "
+        f"ours within {ours}, and 20,000 points took\nit {large['seconds']['CellRank']:.1f} s, "
+        f"and us {large['seconds']['fate']:.1f} s (CellRank {large['CellRank']}, "
+        "`benchmarks/fates.py`).\n"
+    )
+
+
+def report_frame():
+    found = read("report")
+    return (
+        f"While the view moves, a frame of {found['points']:,} points takes "
+        f"{1000 * found['seconds of a frame']:.0f} ms on one core without a\ngraphics card "
+        "(`benchmarks/report.py`).\n"
+    )
+
+
+def pseudotime():
+    return pseudotime_table("each run", "all runs", "stages of embryos")
+
+
+def pseudotime_blood():
+    return pseudotime_table("kinds of blood")
+
+
+def pseudotime_table(*names):
+    """Show the lowest and the highest of the seeds, and dpt in bold where it is above both."""
+    rows = []
+    for name in names:
+        for found in read("pseudotime"):
+            if found["data"] != name:
+                continue
+            ours = [value for key, value in found.items() if key.startswith("heat_pseudotime")]
+            dpt = f"{found['dpt']:.3f}"
+            rows.append(
+                {
+                    "": name,
+                    "neighbours": found["neighbours"],
+                    "`heat_pseudotime`": f"{min(ours):.3f} to {max(ours):.3f}",
+                    "`dpt`": f"**{dpt}**" if found["dpt"] > max(ours) else dpt,
+                    FORMULA: f"{found[FORMULA]:.3f}",
+                }
+            )
+    return table(rows)
+
+
+# The page and the results of each part that is written.
+PARTS = {
+    search: ("search", "search"),
+    search_million: ("search", "search_million"),
+    cluster: ("cluster", "cluster_quality"),
+    cluster_million: ("cluster", "cluster_million"),
+    smooth: ("smooth", "smooth"),
+    smooth_million: ("smooth", "smooth_million"),
+    compare_size: ("compare", "compare"),
+    labels_scale: ("labels", "labels"),
+    cellrank: ("fates", "fates"),
+    report_frame: ("report", "report"),
+    pseudotime: ("scanpy", "pseudotime"),
+    pseudotime_blood: ("scanpy", "pseudotime"),
+}
+
+
+def with_part(part, text):
+    """Return a page with a part of it written, if there are results."""
+    _, source = PARTS[part]
+    if not (RESULTS / f"{source}.json").exists():
         return text
-    found = {"search": search, "cluster": cluster, "smooth": smooth}[name]()
-    marks = rf"(<!-- {name} -->\n).*?(\n<!-- end -->)"
-    return re.sub(marks, lambda mark: f"{mark[1]}\n{found}{mark[2]}", text, flags=re.S)
+    marks = rf"(<!-- {part.__name__} -->\n).*?(\n<!-- end -->)"
+    return re.sub(marks, lambda mark: f"{mark[1]}\n{part()}{mark[2]}", text, flags=re.S)
 
 
 def main():
-    for name in SOURCES:
+    for part, (name, _) in PARTS.items():
         path = PAGES / f"{name}.md"
-        path.write_text(with_table(name, path.read_text(encoding="utf-8")), encoding="utf-8")
+        path.write_text(with_part(part, path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":
