@@ -7,7 +7,6 @@
     python benchmarks/labels.py --suspects            # precision of finding wrong labels
     python benchmarks/labels.py --scale [--points N]  # 697,526 points of 15 features by default
     python benchmarks/labels.py --fates [--points N]  # against a direct solver, and one million
-    python benchmarks/labels.py --page                # write the tables of docs/how_to
     python benchmarks/labels.py --fresh ...           # measure again what the file has
 
 Results are added to docs/benchmarks/labels.json one by one, and what is there is not measured
@@ -18,6 +17,8 @@ gets the class shares of the 10 nearest other points, or of cross-validated 10-N
 """
 
 import argparse
+import subprocess
+import sys
 import warnings
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -26,7 +27,6 @@ from time import perf_counter
 
 import numpy as np
 from data import digits, fashion, manifold
-from page import readable
 from provenance import commit
 from scipy import sparse
 from scipy.sparse.linalg import splu
@@ -344,53 +344,6 @@ def versions():
     return found
 
 
-# --- the pages ----------------------------------------------------------------------------------
-
-INTRODUCTIONS = {
-    "accuracy": "Accuracy of rows without a label, mean over 20 samples of labels, with its "
-    "standard error. LabelSpreading has the best of three values of `alpha`.",
-    "coverage": "Share of sets that hold the true class, for `coverage=0.9` and 100 random labels, "
-    "mean over 20 samples.",
-    "suspects": "Average precision of finding labels when 10 % are wrong (by chance: 0.1), mean "
-    "over 5 samples. cleanlab has the best of four scores.",
-    "fates": "Three branches in 10 features. The direct solver is a sparse factorisation.",
-}
-PAGES = {"labels": ("accuracy", "coverage", "suspects"), "fates": ("fates",)}
-
-
-def table(section, results):
-    """Return a Markdown table; of several settings of one tool, the best one."""
-    rows = []
-    for key, found in results[section].items():
-        if section in ("coverage", "fates"):
-            shown = {name: readable(value) for name, value in found.items() if name != "commit"}
-            rows.append({"": key, **shown})
-            continue
-        best = {}
-        for title, result in found.items():
-            value, error = list(result.values())[:2]
-            tool = title.split(",")[0]
-            best[tool] = max(best.get(tool, (0, 0)), (value, error))
-        rows.append({"": key, **{tool: f"{v:.3f} ± {e:.3f}" for tool, (v, e) in best.items()}})
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    lines = [names, ["---"] * len(names), *([row.get(name, "-") for name in names] for row in rows)]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
-
-
-def write_pages():
-    results = results_so_far()
-    for page, sections in PAGES.items():
-        path = RESULTS.parent / "how_to" / f"{page}.md"
-        text = path.read_text()
-        for section in sections:
-            if section in results:
-                start, end = f"<!-- {section}, by benchmarks/labels.py -->\n", "<!-- until here -->"
-                before, _, after = text.partition(start)
-                content = f"{INTRODUCTIONS[section]}\n\n{table(section, results)}\n\n"
-                text = before + start + content + end + after.partition(end)[2]
-        path.write_text(text)
-
-
 SECTIONS = {f.__name__: f for f in (accuracy, coverage, suspects, scale, fates)}
 
 
@@ -399,12 +352,8 @@ def main():
     for name in SECTIONS:
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--points", type=int, help="instead of the size that scale and fates have")
-    parser.add_argument("--page", action="store_true", help="write the tables, measure nothing")
     parser.add_argument("--fresh", action="store_true", help="measure again what the file has")
     options = parser.parse_args()
-    if options.page:
-        write_pages()
-        return
     known = {} if options.fresh else results_so_far()
 
     def is_there(section, key, title=None):
@@ -412,8 +361,13 @@ def main():
         return bool(found) if title is None else title in found
 
     chosen = [name for name in SECTIONS if getattr(options, name)] or ["accuracy"]
-    for name in chosen:
-        SECTIONS[name](keep, is_there, options)
+    if len(chosen) == 1:
+        SECTIONS[chosen[0]](keep, is_there, options)
+        return
+    for name in chosen:  # each in a process of its own, whose memory is measured
+        others = {f"--{other}" for other in chosen if other != name}
+        given = [argument for argument in sys.argv[1:] if argument not in others]
+        subprocess.run([sys.executable, __file__, *given], check=True)
 
 
 if __name__ == "__main__":

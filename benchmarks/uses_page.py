@@ -110,6 +110,56 @@ def labels_scale():
     )
 
 
+def accuracy():
+    return (
+        "Accuracy of rows without a label, mean over 20 samples of labels, with its standard error."
+        f"\nLabelSpreading has the best of three values of `alpha`.\n\n{best_of_tools('accuracy')}"
+    )
+
+
+def coverage():
+    return (
+        "Share of sets that hold the true class, for `coverage=0.9` and 100 random labels, mean\n"
+        f"over 20 samples.\n\n{by_row('coverage')}"
+    )
+
+
+def suspects():
+    return (
+        "Average precision of finding labels when 10 % are wrong (by chance: 0.1), mean over\n"
+        f"5 samples. cleanlab has the best of four scores.\n\n{best_of_tools('suspects')}"
+    )
+
+
+def fates():
+    return (
+        "Three branches in 10 features. The direct solver is a sparse factorisation.\n\n"
+        f"{by_row('fates')}"
+    )
+
+
+def by_row(section):
+    return table(
+        [
+            {"": name} | {key: value for key, value in found.items() if key != "commit"}
+            for name, found in read("labels")[section].items()
+        ]
+    )
+
+
+def best_of_tools(section):
+    """Show mean and standard error of each tool, at the best of its settings."""
+    rows = []
+    for name, settings in read("labels")[section].items():
+        best = {}
+        for setting, result in settings.items():
+            mean, error, *_ = result.values()
+            tool = setting.split(",")[0]
+            best[tool] = max(best.get(tool, (0, 0)), (mean, error))
+        rows.append({"": name, **{tool: f"{m:.3f} ± {e:.3f}" for tool, (m, e) in best.items()}})
+    return table(rows)
+
+
 def cellrank():
     both = data_of("fates")
     correlation = min(found["correlation"] for found in both.values())
@@ -175,7 +225,11 @@ PARTS = {
     smooth: ("smooth", "smooth"),
     smooth_million: ("smooth", "smooth_million"),
     compare_size: ("compare", "compare"),
+    accuracy: ("labels", "labels"),
+    coverage: ("labels", "labels"),
+    suspects: ("labels", "labels"),
     labels_scale: ("labels", "labels"),
+    fates: ("fates", "labels"),
     cellrank: ("fates", "fates"),
     report_frame: ("report", "report"),
     pseudotime: ("scanpy", "pseudotime"),
