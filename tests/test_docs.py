@@ -207,3 +207,20 @@ def test_what_the_guide_to_comparing_says_was_measured():
     for test in ("compare", "MMD"):
         shares = [100 * row[test] for row in new]
         assert f"in {min(shares):.0f} to {max(shares):.0f} %" in " ".join(text.split())
+
+
+def test_what_the_method_says_of_conjugate_gradients_was_measured():
+    text = " ".join((ROOT / "docs" / "background" / "method.md").read_text("utf-8").split())
+    found = json.loads((ROOT / "docs" / "benchmarks" / "all_times.json").read_text("utf-8"))["data"]
+    for name in ("digits", "MNIST, 5,000", "Swiss roll, 30,000", "blobs"):
+        row = found[name]
+        assert f"{row['CG: products']} instead of {row['ours: products']}" in text
+    deflated = [row["deflated CG: products"] for row in found.values()]
+    assert f"they need {min(deflated)} to {max(deflated)}" in text
+    residuals = [
+        row[f"{which}: residual"] for row in found.values() for which in ("CG", "deflated CG")
+    ]
+    lowest, highest = (f"{of(residuals):.2g}".lstrip("0") for of in (min, max))
+    assert f"varies from {lowest} to {highest}" in text
+    assert f"It was {found['digits']['ours: products']} for digits" in text
+    assert f"{found['spiral']['ours: products']} for a spiral of 600" in text
