@@ -5,11 +5,12 @@
 Each stands between two marks of a page of docs/how_to, `<!-- name -->` and `<!-- end -->`.
 """
 
+import math
 import re
 from pathlib import Path
 
 from page import table
-from timing import RESULTS, read
+from timing import read
 
 PAGES = Path(__file__).parent.parent / "docs" / "how_to"
 FORMULA = "dpt's formula in full"
@@ -162,7 +163,8 @@ def best_of_tools(section):
 
 def cellrank():
     both = data_of("fates")
-    correlation = min(found["correlation"] for found in both.values())
+    lowest = min(found["correlation"] for found in both.values())
+    correlation = math.floor(1000 * lowest) / 1000
     sums = [found["largest error of a row's sum"] for found in both.values()]
     ours, theirs = (
         f"{max(one[name] for one in sums):.0e}".replace("e-0", "e-")
@@ -216,38 +218,35 @@ def pseudotime_table(*names):
     return table(rows)
 
 
-# The page and the results of each part that is written.
+# The page of each part that is written.
 PARTS = {
-    search: ("search", "search"),
-    search_million: ("search", "search_million"),
-    cluster: ("cluster", "cluster_quality"),
-    cluster_million: ("cluster", "cluster_million"),
-    smooth: ("smooth", "smooth"),
-    smooth_million: ("smooth", "smooth_million"),
-    compare_size: ("compare", "compare"),
-    accuracy: ("labels", "labels"),
-    coverage: ("labels", "labels"),
-    suspects: ("labels", "labels"),
-    labels_scale: ("labels", "labels"),
-    fates: ("fates", "labels"),
-    cellrank: ("fates", "fates"),
-    report_frame: ("report", "report"),
-    pseudotime: ("scanpy", "pseudotime"),
-    pseudotime_blood: ("scanpy", "pseudotime"),
+    search: "search",
+    search_million: "search",
+    cluster: "cluster",
+    cluster_million: "cluster",
+    smooth: "smooth",
+    smooth_million: "smooth",
+    compare_size: "compare",
+    accuracy: "labels",
+    coverage: "labels",
+    suspects: "labels",
+    labels_scale: "labels",
+    fates: "fates",
+    cellrank: "fates",
+    report_frame: "report",
+    pseudotime: "scanpy",
+    pseudotime_blood: "scanpy",
 }
 
 
 def with_part(part, text):
-    """Return a page with a part of it written, if there are results."""
-    _, source = PARTS[part]
-    if not (RESULTS / f"{source}.json").exists():
-        return text
+    """Return a page with a part of it written."""
     marks = rf"(<!-- {part.__name__} -->\n).*?(\n<!-- end -->)"
     return re.sub(marks, lambda mark: f"{mark[1]}\n{part()}{mark[2]}", text, flags=re.S)
 
 
 def main():
-    for part, (name, _) in PARTS.items():
+    for part, name in PARTS.items():
         path = PAGES / f"{name}.md"
         path.write_text(with_part(part, path.read_text(encoding="utf-8")), encoding="utf-8")
 

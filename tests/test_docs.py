@@ -130,7 +130,7 @@ def test_figures_of_benchmarks_are_those_of_the_files(monkeypatch):
 def test_figures_of_the_uses_are_those_of_the_files(monkeypatch):
     monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
     page = module_of(ROOT / "benchmarks" / "uses_page.py")
-    for part, (name, _) in page.PARTS.items():
+    for part, name in page.PARTS.items():
         text = (ROOT / "docs" / "how_to" / f"{name}.md").read_text(encoding="utf-8")
         assert f"<!-- {part.__name__} -->\n" in text
         assert page.with_part(part, text) == text
