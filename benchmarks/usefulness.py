@@ -3,7 +3,7 @@
 ::
 
     python benchmarks/usefulness.py                    # measure what is missing, draw the figure
-    python benchmarks/usefulness.py --ours             # measure the heatsketch methods again
+    python benchmarks/usefulness.py --ours             # and what heatsketch had at other commits
     python benchmarks/usefulness.py --data digits wine --methods UMAP --fresh
     python benchmarks/usefulness.py --table            # print Markdown tables from the JSON file
 
@@ -389,7 +389,8 @@ def wanted(options, results):
                 continue
             for k in method.components:
                 there = results.get(name, {}).get(title, {}).get(str(k), {})
-                if options.fresh or options.ours or not there or "failed" in there:
+                is_old = options.ours and there.get("commit") != commit()
+                if options.fresh or is_old or not there or "failed" in there:
                     yield name, title, k
 
 
@@ -639,7 +640,7 @@ def main():
     parser.add_argument("--data", nargs="+", choices=DATA, metavar="NAME")
     titles = {*FOR_POINTS, *FOR_GRAPHS}
     parser.add_argument("--methods", nargs="+", choices=titles, metavar="NAME")
-    parser.add_argument("--ours", action="store_true", help="measure heatsketch methods again")
+    parser.add_argument("--ours", action="store_true", help="and ours of other commits")
     parser.add_argument("--fresh", action="store_true", help="measure again what is there")
     parser.add_argument("--page", action="store_true", help="only write page and figure again")
     options = parser.parse_args()
