@@ -58,6 +58,7 @@ SCRIPTS = {
     "eigenpairs": Script("benchmarks/eigenpairs.py", ["eigenpairs.json"]),
     "products": Script("benchmarks/products.py", ["products.json"]),
     "powers": Script("benchmarks/powers.py", ["powers.json"]),
+    "constants": Script("benchmarks/constants.py", ["constants.json"]),
     "first_minute": Script("benchmarks/first_minute.py", ["first_minute.json"]),
     "ties": Script("benchmarks/ties.py", ["ties.json"]),
     "limits": Script("benchmarks/limits.py", ["limits.json"]),

@@ -1,0 +1,172 @@
+"""Constants of the default embedding: what other values would give.
+
+    python benchmarks/constants.py              # five tables of the method page
+    python benchmarks/constants.py horizons     # one of them
+
+The weight of self-loops, the first power of the sum over all times, and its horizon. A seed is of
+the random matrix and of the split into known and unknown labels.
+"""
+
+import sys
+import warnings
+from functools import partial
+from statistics import mean
+
+import numpy as np
+from data import fashion
+from scipy import sparse
+from scipy.linalg import eigh
+from timing import RESULTS, read, write
+from usefulness import logistic_accuracy, mean_average_precision, nearest_accuracy, rank_correlation
+from usefulness_data import CURVES, GRAPHS, POINTS
+
+from heatsketch import HeatSketch
+from heatsketch.diffusion import gaussian_matrix, sketch_all_times
+
+N_COMPONENTS, SEEDS = 64, range(3)
+N_IMAGES = 10_000  # of which the kernel is decomposed
+IMAGES = "digits", "MNIST, 5,000", "Fashion-MNIST, 70,000"
+
+
+def score(measure, model, first_power):
+    """Return the mean over seeds of a measure of the sum over all times from a power on."""
+    A, labels = model.heat_operator_, getattr(model, "component_labels_", None)
+    found = []
+    for seed in SEEDS:
+        G = gaussian_matrix(model.row_ids_, N_COMPONENTS, seed=seed, dtype=A.dtype)
+        Y = sketch_all_times(A, G, first_power=first_power, labels=labels)
+        found.append(measure(Y[np.argsort(model.order_)], seed=seed))
+    return round(float(mean(found)), 4)
+
+
+def block_model():
+    return GRAPHS["degree-corrected block model"]().values()
+
+
+def of_labels(labels, *, known):
+    """Return measures by the classes of points."""
+    return {
+        "logistic regression": partial(logistic_accuracy, labels=labels, known=known),
+        "10 nearest neighbours": partial(nearest_accuracy, labels=labels, known=known),
+        "mAP": partial(mean_average_precision, labels=labels),
+    }
+
+
+# --- graphs ---------------------------------------------------------------------------------
+
+
+def self_loops(weights=(0, 0.1, 1, 3), first_power=16):
+    """Accuracy by the weight of self-loops, as a multiple of the strongest link of the node."""
+    graph, labels = block_model()
+    measure = of_labels(labels, known=0.1)["logistic regression"]
+    strongest = graph.max(axis=1).toarray().ravel()
+    found = {}
+    for weight in weights:
+        K = sparse.csr_array(graph + sparse.diags_array(weight * strongest))
+        model = HeatSketch(affinity="precomputed", self_loops=False, power=2).fit(K)
+        found[weight] = score(measure, model, first_power)
+    return {"nodes": len(labels), "first power": first_power, "accuracy": found}
+
+
+def first_power_of_a_graph(powers=(1, 4, 8, 12, 16)):
+    """Accuracy by the first power, where most of the spectrum is the noise of the links."""
+    graph, labels = block_model()
+    model = HeatSketch(N_COMPONENTS, affinity="precomputed").fit(graph)
+    measures = of_labels(labels, known=0.1)
+    rows = {
+        name: {power: score(measures[name], model, power) for power in powers}
+        for name in ("logistic regression", "10 nearest neighbours")
+    }
+    resolved = int(model.heat_trace_.powers[-1])  # where the first condition holds
+    return {"nodes": len(labels), "first power": model.power_, "resolved": resolved, "rows": rows}
+
+
+# --- points ---------------------------------------------------------------------------------
+
+
+def first_power_in_cubes(dimensions=(2, 6), sizes=(1000, 4000, 16_000)):
+    """Rank correlation with distances in a cube, from power 1 and from the default power on."""
+    rows = []
+    for dimension in dimensions:
+        for n_points in sizes:
+            X = np.random.default_rng(0).uniform(size=(n_points, dimension))
+            model, measure = HeatSketch(N_COMPONENTS).fit(X), partial(rank_correlation, flat=X)
+            row = {"dimension": dimension, "points": n_points, "first power": model.power_}
+            row["from 1"] = score(measure, model, 1)
+            row["from the first power"] = score(measure, model, model.power_)
+            rows.append(row)
+    return rows
+
+
+def first_power_of_images(powers=(1, 4, 8, 16)):
+    """Accuracy of 10 nearest neighbours and mean average precision by the first power."""
+    found = {}
+    for name in IMAGES:
+        X, labels = POINTS[name]().values()
+        model = HeatSketch(N_COMPONENTS, power=2).fit(X)
+        measures = of_labels(labels, known=0.5)
+        found[name] = {
+            power: [score(measures[of], model, power) for of in ("10 nearest neighbours", "mAP")]
+            for power in powers
+        }
+    return found
+
+
+def horizons(values=(30, 100, 1000, 10_000, 1_000_000)):
+    """Rank correlation along curves and mean average precision of images, with exact kernels."""
+    chosen = np.random.default_rng(0).permutation(70_000)[:N_IMAGES]
+    X, labels = fashion()
+    data = {
+        "spiral": CURVES["spiral"](),
+        "Swiss roll": CURVES["Swiss roll, 3,000"](),
+        "digits": POINTS["digits"](),
+        "MNIST": POINTS["MNIST, 5,000"](),
+        "Fashion-MNIST": {"X": X[chosen], "labels": labels[chosen]},
+    }
+    found = {}
+    for name, given in data.items():
+        model = HeatSketch(N_COMPONENTS).fit(given["X"].astype(np.float64))
+        eigenvalues, vectors = without_stationary(model)
+        measure = (
+            partial(rank_correlation, flat=given["flat"], seed=0)
+            if "flat" in given
+            else partial(mean_average_precision, labels=given["labels"], seed=0)
+        )
+        powers = eigenvalues**model.power_
+        weights = {T: powers / (1 - (1 - 1 / T) * eigenvalues) for T in values}
+        weights["commute time"] = 1 / np.sqrt(1 - eigenvalues)
+        found[name] = {T: round(float(measure(vectors * w)), 4) for T, w in weights.items()}
+        print(name, found[name], flush=True)
+    return found
+
+
+def without_stationary(model):
+    """Return all eigenvalues and eigenvectors of the heat operator but the first."""
+    A = model.heat_operator_
+    eigenvalues, vectors = eigh(A @ np.eye(A.shape[0]), overwrite_a=True)  # ascending
+    if eigenvalues[-2] > 1 - 1e-9:
+        raise RuntimeError("the graph has several connected components")
+    return eigenvalues[:-1], vectors[np.argsort(model.order_), :-1]
+
+
+PARTS = {
+    part.__name__: part
+    for part in (
+        self_loops,
+        first_power_in_cubes,
+        first_power_of_a_graph,
+        first_power_of_images,
+        horizons,
+    )
+}
+
+
+def main():
+    warnings.simplefilter("ignore")
+    for name in sys.argv[1:] or PARTS:
+        known = read("constants") if (RESULTS / "constants.json").exists() else {}
+        write("constants", known | {name: PARTS[name]()})
+
+
+if __name__ == "__main__":
+    main()
