@@ -20,6 +20,7 @@ Figures of other pages:
 |---|---|---|
 | [](../background/usefulness.md), README | `usefulness` | `usefulness.json` |
 | [](../background/method.md) | `all_times` | `all_times.json` |
+| [](../background/method.md) | `constants` | `constants.json` |
 | [](../background/distances.md) | `selection` | `selection.json` |
 | [](../background/distances.md) | `drift_level` | `drift_level.json` |
 | [](../background/near_isometry.md) | `isometry` | `isometry.json` |

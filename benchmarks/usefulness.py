@@ -525,8 +525,8 @@ points, curves, texts and graphs.
   labelled images decide. A short time (p = 8) keeps to these. The sum over all times gives most of
   its weight to longer ones, which rank and cluster better.
 - **Logistic regression on graphs with rows of very different length** (Debian dependencies): a few
-  rows in slowly mixing corners of the graph are 50 times longer than the root mean square. Rows of
-  length one (`sklearn.preprocessing.Normalizer`), which RandomProjection has by default, help.
+  rows in slowly mixing corners of the graph are far longer than all others. Rows of length one
+  (`sklearn.preprocessing.Normalizer`), which RandomProjection has by default, help.
 - **Links of the degree-corrected block model**: links join hubs, and what tells a hub are the first
   steps (power 2 alone comes to .71). RandomProjection keeps degrees. With
   the symmetric weighting rows of hubs are long, and random pairs would be closer than linked ones.

@@ -1,8 +1,8 @@
-"""Write the tables and figures of the how-to guides from the results of benchmarks.
+"""Write tables and figures of the guides and of the method page from the results of benchmarks.
 
     python benchmarks/uses_page.py
 
-Each stands between two marks of a page of docs/how_to, `<!-- name -->` and `<!-- end -->`.
+Each stands between two marks of a page of docs, `<!-- name -->` and `<!-- end -->`.
 """
 
 import math
@@ -12,7 +12,7 @@ from pathlib import Path
 from page import table
 from timing import read
 
-PAGES = Path(__file__).parent.parent / "docs" / "how_to"
+PAGES = Path(__file__).parent.parent / "docs"
 FORMULA = "dpt's formula in full"
 ABOUT = {"commit", "python", "versions", "cells", "genes"}
 
@@ -218,24 +218,130 @@ def pseudotime_table(*names):
     return table(rows)
 
 
+def selection():
+    found = read("selection")
+    rows = [row for row in found["coverage"] if row["random matrix"] == "gaussian"]
+    widths = {(row["points"], row["k"]): row for row in found["widths"]}
+
+    def between(name):
+        values = (f"{of(row[name] for row in rows):.2f}"[1:] for of in (min, max))
+        return " to ".join(dict.fromkeys(values))
+
+    def width(name):
+        return ", ".join(f"{widths[500, k][name]:.2f}" for k in (16, 32, 64))
+
+    titles = (
+        "interval",
+        f"coverage, over {len(rows)} settings",
+        "width at $k$ = 16, 32, 64, 500 points",
+        "recall of the true neighbours",
+    )
+    recall, at_once = between("recall"), between("at once") + ", of all 15 at once"
+    halves = "choice by one half of the components, distance by the other"
+    shown = [
+        ("of a given pair", between("plain"), "1", recall),
+        ("of `diffusion_neighbors`", between("allowed for"), width("allowed for"), recall),
+        ("of the same, `simultaneous=True`", at_once, width("at once"), recall),
+        (halves, between("halves"), width("halves"), between("recall of halves")),
+    ]
+    lost = [row["recall"] - row["recall of halves"] for row in rows]
+    less, most = (f"{of(lost):.2f}"[1:] for of in (min, max))
+    many, more = (f"{widths[n, 64]['allowed for']:.2f}" for n in (10_000, 1_000_000))
+    return (
+        f"{table([dict(zip(titles, row, strict=True)) for row in shown])}\n"
+        f"Two halves would lose {less} to {most} of the recall, so the choice uses all components. "
+        "The price is that\nthe width grows slowly with the number of points: to "
+        f"{many} for 10,000 points and {more} for a million, at $k$ = 64.\n"
+    )
+
+
+def self_loops():
+    found = read("constants")["self_loops"]
+    row = {f"{float(weight):g}": digits(value) for weight, value in found["accuracy"].items()}
+    row = {"none" if weight == "0" else weight: value for weight, value in row.items()}
+    return (
+        f"On a degree-corrected block model ({found['nodes']} nodes, 64 components, $p_0 = "
+        f"{found['first power']}$; logistic regression, 10 % of\nthe labels known, mean over three "
+        f"splits) the accuracy is\n\n"
+        f"{table([{'weight of the self-loop / strongest link': 'accuracy', **row}])}"
+    )
+
+
+def first_power_in_cubes():
+    rows = []
+    found = read("constants")["first_power_in_cubes"]
+    for dimension in dict.fromkeys(one["dimension"] for one in found):
+        mine = [one for one in found if one["dimension"] == dimension]
+        powers = ", ".join(str(one["first power"]) for one in mine)
+        for first, key in (("1", "from 1"), (f"$p_0$ = {powers}", "from the first power")):
+            row = {"dimension": dimension, "first power": first}
+            rows.append(row | {f"$N$ = {one['points']:,}": digits(one[key]) for one in mine})
+    return table(rows)
+
+
+def first_power_of_a_graph():
+    found = read("constants")["first_power_of_a_graph"]
+    rows = [
+        {"first power": f"accuracy, {name}"} | {p: f"{value:.2f}" for p, value in row.items()}
+        for name, row in found["rows"].items()
+    ]
+    return (
+        f"Degree-corrected block model, {found['nodes']} nodes, 64 components, 10 % of the labels "
+        "known,\nmean over three splits; the rule finds "
+        f"$p_0 = {found['first power']}$, the first condition alone {found['resolved']}:\n\n"
+        f"{table(rows)}"
+    )
+
+
+def first_power_of_images():
+    return table(
+        [
+            {"data": name} | {p: " / ".join(map(digits, pair)) for p, pair in by_power.items()}
+            for name, by_power in read("constants")["first_power_of_images"].items()
+        ]
+    )
+
+
+def horizons():
+    found = read("constants")["horizons"]
+    titles = {name: "$\\rho$" if name in ("spiral", "Swiss roll") else "mAP" for name in found}
+    return table(
+        [
+            {"T": f"{int(horizon):,}" if horizon.isdigit() else horizon}
+            | {f"{name}, {titles[name]}": digits(found[name][horizon]) for name in found}
+            for horizon in next(iter(found.values()))
+        ]
+    )
+
+
+def digits(value):
+    return f"{value:.3f}"
+
+
 # The page of each part that is written.
 PARTS = {
-    search: "search",
-    search_million: "search",
-    cluster: "cluster",
-    cluster_million: "cluster",
-    smooth: "smooth",
-    smooth_million: "smooth",
-    compare_size: "compare",
-    accuracy: "labels",
-    coverage: "labels",
-    suspects: "labels",
-    labels_scale: "labels",
-    fates: "fates",
-    cellrank: "fates",
-    report_frame: "report",
-    pseudotime: "scanpy",
-    pseudotime_blood: "scanpy",
+    search: "how_to/search",
+    search_million: "how_to/search",
+    cluster: "how_to/cluster",
+    cluster_million: "how_to/cluster",
+    smooth: "how_to/smooth",
+    smooth_million: "how_to/smooth",
+    compare_size: "how_to/compare",
+    accuracy: "how_to/labels",
+    coverage: "how_to/labels",
+    suspects: "how_to/labels",
+    labels_scale: "how_to/labels",
+    fates: "how_to/fates",
+    cellrank: "how_to/fates",
+    report_frame: "how_to/report",
+    pseudotime: "how_to/scanpy",
+    pseudotime_blood: "how_to/scanpy",
+    selection: "background/distances",
+    self_loops: "background/method",
+    first_power_in_cubes: "background/method",
+    first_power_of_a_graph: "background/method",
+    first_power_of_images: "background/method",
+    horizons: "background/method",
 }
 
 

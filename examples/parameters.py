@@ -4,8 +4,6 @@
 
     python examples/parameters.py
     python examples/parameters.py neighbors  # one of time, horizon, neighbors, normalization
-    python examples/parameters.py --first-powers  # tables of docs/background/method.md
-    python examples/parameters.py --self-loops  # the table on self-loops there
 """
 
 import sys
@@ -23,9 +21,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from spiral import START, spiral
 
 from heatsketch import HeatSketch
-from heatsketch.diffusion import degree_scaling, gaussian_matrix, heat_operator, sketch_all_times
+from heatsketch.diffusion import gaussian_matrix, sketch_all_times
 from heatsketch.exceptions import DisconnectedGraphWarning
-from heatsketch.graph._neighbors import label_components
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 BLUE, ORANGE, GREEN, GRAY = "#0072B2", "#D55E00", "#009E73", "0.5"
@@ -252,45 +249,6 @@ def normalization():
     save(figure, "normalization")
 
 
-# --- tables -----------------------------------------------------------------------------------
-
-
-def first_powers():
-    """Print how the first power acts, on points in cubes and on a graph."""
-    for n_features in (2, 6):
-        for n_points in (1000, 4000, 16_000):
-            X = np.random.default_rng(0).random((n_points, n_features))
-            model = HeatSketch().fit(X)
-            G, order = gaussian_matrix(model.row_ids_, 64, seed=0), np.argsort(model.order_)
-            for power in (1, model.power_):
-                Y = sketch_all_times(model.heat_operator_, G, first_power=power)[order]
-                print(f"d = {n_features}, N = {n_points}, {power}: {rank_correlation(Y, X):.3f}")
-    graph, group = block_model()
-    model = HeatSketch(affinity="precomputed").fit(graph)
-    G = gaussian_matrix(graph.shape[0], 64, seed=0)
-    print(f"block model: the rule finds {model.power_}")
-    for power in (1, 4, 8, 12, 16):
-        Y = sketch_all_times(model.heat_operator_, G, first_power=power)
-        Y /= np.sqrt(np.mean(np.sum(Y**2, axis=1)))
-        classifiers = LogisticRegression(max_iter=1000), KNeighborsClassifier(10)
-        scores = [accuracy(classifier, Y, group, known=0.1) for classifier in classifiers]
-        print(f"first power {power}: {scores[0]:.3f}, ten neighbours {scores[1]:.3f}")
-
-
-def self_loops():
-    """Print how the weight of self-loops acts on a graph, the sum starting at power 16."""
-    graph, group = block_model()
-    G = gaussian_matrix(graph.shape[0], 64, seed=0)
-    for weight in (0, 0.1, 1, 3):
-        K = sparse.csr_array(graph + weight * sparse.eye_array(graph.shape[0]))
-        A = heat_operator(K, degree_scaling(K))
-        _, labels = label_components(K)
-        Y = sketch_all_times(A, G, first_power=16, labels=labels)
-        Y /= np.sqrt(np.mean(np.sum(Y**2, axis=1)))
-        score = accuracy(LogisticRegression(max_iter=1000), Y, group, known=0.1)
-        print(f"self-loops of {weight}: {score:.3f}")
-
-
 def two_panels():
     """Return a figure with two axes."""
     return plt.subplots(1, 2, figsize=(9.5, 3.8))
@@ -319,9 +277,4 @@ def main():
 
 
 if __name__ == "__main__":
-    if "--first-powers" in sys.argv:
-        first_powers()
-    elif "--self-loops" in sys.argv:
-        self_loops()
-    else:
-        main()
+    main()

@@ -11,6 +11,8 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
+from heatsketch.cli._memory import USUAL
+
 ROOT = Path(__file__).parent.parent
 WITH_CODE = [
     "index",
@@ -57,40 +59,107 @@ def test_the_readme_shows_what_its_code_prints():
     assert printed.getvalue() == shown
 
 
-def test_gains_in_the_readme_are_those_that_were_measured():
-    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    results = json.loads((ROOT / "docs/benchmarks/usefulness.json").read_text())["results"]
-    raw, ours = (
-        f"{results['digits'][method][size]['mAP']['mean']:.2f}"[1:]
-        for method, size in (("raw Euclidean", ""), ("HeatSketch", "64"))
+def result(name):
+    return json.loads((ROOT / "docs" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def short(share):
+    return f"{share:.2f}".removeprefix("0")
+
+
+def percent(share):
+    return f"{100 * share:.0f} %"
+
+
+def of_embeddings():
+    """Yield pages and what they say by the comparison of embeddings."""
+    found = result("benchmarks/usefulness")["results"]
+
+    def mean(data, method, measure):
+        size = "64" if method.startswith("HeatSketch") else ""
+        return short(found[data][method][size][measure]["mean"])
+
+    raw, ours = (mean("digits", method, "mAP") for method in ("raw Euclidean", "HeatSketch"))
+    yield "README.md", f"from {raw} (pixels) to {ours}."
+    name = "Fashion-MNIST, 70,000"
+    raw, ours = (mean(name, method, "accuracy") for method in ("raw Euclidean", "HeatSketch"))
+    assert raw > ours  # so that README may say that pixels are better
+    yield "docs/background/choosing.md", f"pixels predict {raw} of them, in 64 components {ours}."
+    before, after = (
+        mean("MNIST, 5,000", f"HeatSketch{rows}", "mAP") for rows in ("", ", unit rows")
     )
-    assert f"from {raw} (pixels) to {ours}." in text
-    clusters = json.loads((ROOT / "docs/benchmarks/cluster_quality.json").read_text())
-    index = {name: f"{of['mean']:.2f}"[1:] for name, of in clusters["MNIST, 5,000"].items()}
-    assert f"is {index['HeatClustering']} (`HeatClustering`)" in text
-    assert f"SpectralClustering {index['SpectralClustering']}, and" in text
-    assert f"k-means on pixels {index['k-means']}." in text
-    power = json.loads((ROOT / "docs/benchmarks/compare.json").read_text())["power"]
-    found = power["digits: unseen class, 5 %"]
-    assert f"in {100 * found['compare']:.0f} % of runs" in text
-    assert f"maximum mean discrepancy in {100 * found['MMD']:.0f} %" in text
+    yield "docs/background/parameters.md", f"rose from {before} to {after}."
 
 
-def test_accuracies_of_labels_in_the_readme_are_those_measured():
-    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    measured = json.loads((ROOT / "docs/benchmarks/labels.json").read_text())["accuracy"]
-    of = {name: row["accuracy"] for name, row in measured["digits, 1 a class"].items()}
+def of_uses():
+    """Yield pages and what they say by the results of the uses."""
+    clusters = result("benchmarks/cluster_quality")
+    index = {name: short(of["mean"]) for name, of in clusters["MNIST, 5,000"].items()}
+    yield "README.md", f"is {index['HeatClustering']} (`HeatClustering`)"
+    yield "README.md", f"SpectralClustering {index['SpectralClustering']}, and"
+    yield "README.md", f"k-means on pixels {index['k-means']}."
+    cancer = [
+        clusters["breast cancer"][f"{name}Clustering"]["mean"] for name in ("Spectral", "Heat")
+    ]
+    yield "docs/how_to/cluster.md", f"is better by {cancer[0] - cancer[1]:.2f}."
+    labels = result("benchmarks/labels")["accuracy"]["digits, 1 a class"]
+    of = {name: row["accuracy"] for name, row in labels.items()}
     others = max(of[name] for name in of if name.startswith("LabelSpreading"))
-    assert f"classifies {100 * of['HeatLabels']:.0f} % of the digits" in text
-    assert f"LabelSpreading classifies {100 * others:.0f} %" in text
+    yield "README.md", f"classifies {percent(of['HeatLabels'])} of the digits"
+    yield "README.md", f"LabelSpreading classifies {percent(others)}"
+    compare = result("benchmarks/compare")
+    new = {name: row for name, row in compare["power"].items() if "unseen class, 5 %" in name}
+    yield "README.md", f"in {percent(new['digits: unseen class, 5 %']['compare'])} of runs"
+    yield "README.md", f"discrepancy in {percent(new['digits: unseen class, 5 %']['MMD'])}"
+    (runs,) = {row["runs"] for row in new.values()}
+    for test, more in (("compare", f" of {runs} runs"), ("MMD", "")):
+        shares = [row[test] for row in new.values()]
+        least, most = f"{100 * min(shares):.0f}", percent(max(shares))
+        yield "docs/how_to/compare.md", f"in {least} to {most}{more}"
+    retrieval = result("pictures/retrieval")
+    first = retrieval["ranks"].index(100)
+    pixels, ours = (percent(shares[first]) for shares in retrieval["precision"].values())
+    for page in ("README.md", "docs/index.md"):
+        yield page, f"{pixels} show"
+        yield page, f"pixels and {ours} by heatsketch"
 
 
-def test_precision_in_the_readme_is_that_of_the_picture():
-    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    facts = json.loads((ROOT / "docs/pictures/retrieval.json").read_text())
-    pixels, ours = (shares[facts["ranks"].index(100)] for shares in facts["precision"].values())
-    assert f"{pixels:.0%} show".replace("%", " %") in text
-    assert f"pixels and {ours:.0%} by heatsketch".replace("%", " %") in text
+def of_the_method():
+    """Yield pages and what they say by the results of the method itself."""
+    found = result("benchmarks/all_times")["data"]
+    page = "docs/background/method.md"
+    for name in ("digits", "MNIST, 5,000", "Swiss roll, 30,000", "blobs"):
+        row = found[name]
+        yield page, f"{row['CG: products']} instead of {row['ours: products']}"
+    deflated = [row["deflated CG: products"] for row in found.values()]
+    yield page, f"they need {min(deflated)} to {max(deflated)}"
+    residuals = [
+        row[f"{which}: residual"] for row in found.values() for which in ("CG", "deflated CG")
+    ]
+    least, most = (f"{of(residuals):.2g}".lstrip("0") for of in (min, max))
+    yield page, f"varies from {least} to {most}"
+    yield page, f"It was {found['digits']['ours: products']} for digits"
+    yield page, f"{found['Swiss roll, 3,000']['ours: products']} for a Swiss roll of 3000"
+    yield page, f"{found['spiral']['ours: products']} for a spiral of 600"
+    rows = {row["points"]: row for row in result("benchmarks/scaling")}
+    many = rows[10_000_000]
+    page = "docs/background/questions.md"
+    yield page, f"took [{many['seconds']:.0f} s and {many['process GiB']:.1f} GiB]"
+    yield page, f"and a million {rows[1_000_000]['seconds']:.0f} s."
+    page = "docs/background/distances.md"
+    worst = min(row["worst neighbour"] for row in result("benchmarks/selection")["coverage"])
+    yield page, f"at worst {short(worst)}, for the first of 15"
+    levels = result("benchmarks/drift_level")["settings"]
+    alarms = percent(max(row["share of alarms"] for row in levels))
+    yield page, f"no more than {alarms} raised an alarm in any of {len(levels)} settings"
+    assert {row["null runs"] for row in levels} == {400}
+    yield page, f"{result('pictures/drift')['relabellings of the mice']} random divisions"
+    yield "docs/how_to/command_line.md", f"is some {USUAL >> 20} MiB of that"
+
+
+@pytest.mark.parametrize(("page", "words"), [*of_embeddings(), *of_uses(), *of_the_method()])
+def test_what_a_page_says_was_measured(page, words):
+    assert words in " ".join((ROOT / page).read_text(encoding="utf-8").split())
 
 
 def test_addresses_of_pictures_in_the_readme_are_whole_and_lead_to_files():
@@ -121,17 +190,30 @@ def test_figures_of_benchmarks_are_those_of_the_files(monkeypatch):
     assert page_text == "\n".join(page.sections())
     usefulness = module_of(ROOT / "benchmarks" / "usefulness.py")
     results = usefulness.results_so_far()
+    assert usefulness.PAGE.read_text("utf-8") == "\n".join(usefulness.page(results)) + "\n"
     for path in usefulness.SHORT_PAGES:
         text = path.read_text(encoding="utf-8")
         assert usefulness.MARKS[0] in text
         assert usefulness.with_short_table(text, results) == text
 
 
+def test_forecasts_are_those_of_the_calibration(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
+    monkeypatch.setattr(sys, "argv", ["scale_page.py"])
+    page = module_of(ROOT / "benchmarks" / "scale_page.py")
+    text = page.PAGE.read_text(encoding="utf-8")
+    again = tmp_path / "scale.md"
+    again.write_text(text.replace("GiB", "bytes"), encoding="utf-8")
+    monkeypatch.setattr(page, "PAGE", again)
+    page.main()
+    assert again.read_text(encoding="utf-8") == text
+
+
 def test_figures_of_the_uses_are_those_of_the_files(monkeypatch):
     monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
     page = module_of(ROOT / "benchmarks" / "uses_page.py")
     for part, name in page.PARTS.items():
-        text = (ROOT / "docs" / "how_to" / f"{name}.md").read_text(encoding="utf-8")
+        text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
         assert f"<!-- {part.__name__} -->\n" in text
         assert page.with_part(part, text) == text
 
@@ -199,28 +281,6 @@ def test_the_table_of_mutants_is_that_of_the_file():
     assert mutants.with_table(text, json.loads(mutants.RESULTS.read_text())) == text
 
 
-def test_what_the_guide_to_comparing_says_was_measured():
-    text = (ROOT / "docs" / "how_to" / "compare.md").read_text("utf-8")
-    found = json.loads((ROOT / "docs" / "benchmarks" / "compare.json").read_text("utf-8"))
-    assert all(row["same bits as one process"] for row in found["size on Dask"].values())
-    new = [row for name, row in found["power"].items() if name.endswith("unseen class, 5 %")]
-    for test in ("compare", "MMD"):
-        shares = [100 * row[test] for row in new]
-        assert f"in {min(shares):.0f} to {max(shares):.0f} %" in " ".join(text.split())
-
-
-def test_what_the_method_says_of_conjugate_gradients_was_measured():
-    text = " ".join((ROOT / "docs" / "background" / "method.md").read_text("utf-8").split())
-    found = json.loads((ROOT / "docs" / "benchmarks" / "all_times.json").read_text("utf-8"))["data"]
-    for name in ("digits", "MNIST, 5,000", "Swiss roll, 30,000", "blobs"):
-        row = found[name]
-        assert f"{row['CG: products']} instead of {row['ours: products']}" in text
-    deflated = [row["deflated CG: products"] for row in found.values()]
-    assert f"they need {min(deflated)} to {max(deflated)}" in text
-    residuals = [
-        row[f"{which}: residual"] for row in found.values() for which in ("CG", "deflated CG")
-    ]
-    lowest, highest = (f"{of(residuals):.2g}".lstrip("0") for of in (min, max))
-    assert f"varies from {lowest} to {highest}" in text
-    assert f"It was {found['digits']['ours: products']} for digits" in text
-    assert f"{found['spiral']['ours: products']} for a spiral of 600" in text
+def test_the_guide_to_comparing_may_say_that_a_cluster_gives_the_same_bits():
+    rows = result("benchmarks/compare")["size on Dask"].values()
+    assert rows and all(row["same bits as one process"] for row in rows)
