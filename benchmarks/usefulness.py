@@ -3,9 +3,9 @@
 ::
 
     python benchmarks/usefulness.py                    # measure what is missing, draw the figure
-    python benchmarks/usefulness.py --ours             # and what heatsketch had at other commits
+    python benchmarks/usefulness.py --ours             # only heatsketch, unless this commit did
     python benchmarks/usefulness.py --data digits wine --methods UMAP --fresh
-    python benchmarks/usefulness.py --table            # print Markdown tables from the JSON file
+    python benchmarks/usefulness.py --page             # only write page and figure again
 
 Labelled points: accuracy of 10 nearest neighbours with half of the labels known, mean average
 precision of ranking all other points by distance, adjusted Rand index of k-means. Curves: rank
@@ -640,7 +640,7 @@ def main():
     parser.add_argument("--data", nargs="+", choices=DATA, metavar="NAME")
     titles = {*FOR_POINTS, *FOR_GRAPHS}
     parser.add_argument("--methods", nargs="+", choices=titles, metavar="NAME")
-    parser.add_argument("--ours", action="store_true", help="and ours of other commits")
+    parser.add_argument("--ours", action="store_true", help="only heatsketch, again")
     parser.add_argument("--fresh", action="store_true", help="measure again what is there")
     parser.add_argument("--page", action="store_true", help="only write page and figure again")
     options = parser.parse_args()

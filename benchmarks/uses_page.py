@@ -1,4 +1,4 @@
-"""Write tables and figures of the guides and of the method page from the results of benchmarks.
+"""Write tables and figures of the guides and the background pages from results of benchmarks.
 
     python benchmarks/uses_page.py
 
