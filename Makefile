@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: accessibility bare bits coverage digests dist evidence lines help install lint portable smoke stages test upcoming lowest sanitize nightly weekly repeat fuzz mutants audit sbom docs newuser pictures chaos grid reproduce clean
+.PHONY: accessibility bare bits coverage digests dist earlier evidence lines help install lint portable smoke stages test upcoming lowest sanitize nightly weekly repeat fuzz mutants audit sbom docs newuser pictures chaos grid reproduce clean
 
 help: ## list these targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,6 +40,14 @@ lowest: ## the tests with the lowest version of each library that we allow, in b
 	build/lowest/bin/python -m pytest -n 2 -m "not untraced" -W ignore::pytest.PytestRemovedIn10Warning \
 	--deselect tests/test_plot.py::test_pictures_look_as_they_did tests # drawn by a later matplotlib
 	build/lowest/bin/python -m pytest tests/test_digests.py
+
+earlier: ## the tests with the libraries of half a year ago, in build/earlier
+	python -m pip install --group lowest
+	uv venv --clear --quiet --python 3.11 build/earlier
+	uv pip install --quiet --python build/earlier --exclude-newer "180 days" --group test --editable ".[all]"
+	build/earlier/bin/python -m pytest -n 2 -m "not untraced" \
+	--deselect tests/test_plot.py::test_pictures_look_as_they_did tests # drawn by a later matplotlib
+	build/earlier/bin/python -m pytest tests/test_digests.py
 
 sanitize: ## the tests of compiled loops and hostile input with AddressSanitizer and UBSan, in build/sanitize
 	python -m venv build/sanitize # of its own: an editable install would hide the library under test

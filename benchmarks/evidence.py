@@ -8,12 +8,14 @@
 
 ``docs/benchmarks/evidence.json`` has, for each script, the commit that it ran on, the versions of
 the libraries, and the digests of the files that it wrote. A script is up to date if these files
-are unchanged, and if neither ``src`` nor the script changed since that commit; what is only for
-Dask counts for the scripts that use it. An interrupted call continues where it stopped. Changes
-that are not committed are an error. Runs that take hours each have to be named.
+are unchanged, and if neither ``src`` nor the script changed since that commit, comments and
+docstrings aside; what is only for Dask counts for the scripts that use it. An interrupted call
+continues where it stopped. Changes that are not committed are an error. Runs that take hours each
+have to be named.
 """
 
 import argparse
+import ast
 import json
 import os
 import platform
@@ -111,11 +113,9 @@ def results():
     return ROOT / "docs" / "benchmarks"
 
 
-def git(*arguments, check=True):
-    done = subprocess.run(
-        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=check
-    )
-    return done.stdout.strip() if check else done.returncode
+def git(*arguments):
+    call = ["git", *arguments]
+    return subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def recorded():
@@ -146,7 +146,21 @@ def is_current(script, entry):
     paths = ["src", path, *HELPERS]
     if "DaskEngine" not in (ROOT / path).read_text():
         paths.append(":(exclude)src/heatsketch/engines/_dask")
-    return git("diff", "--quiet", entry["commit"], "HEAD", "--", *paths, check=False) == 0
+    changes = git("diff", "--name-status", entry["commit"], "HEAD", "--", *paths).splitlines()
+    return all(
+        kind == "M" and path.endswith(".py") and code(path, entry["commit"]) == code(path, "HEAD")
+        for kind, path in (change.split("\t", 1) for change in changes)
+    )
+
+
+def code(path, commit):
+    """Return what a Python file executes: its syntax tree without docstrings."""
+    tree = ast.parse(git("show", f"{commit}:{path}"))
+    for node in ast.walk(tree):
+        described = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        if isinstance(node, described) and ast.get_docstring(node) is not None:
+            del node.body[0]
+    return ast.dump(tree)
 
 
 def about():

@@ -163,6 +163,21 @@ def test_evidence_runs_what_is_out_of_date(project, monkeypatch):
     assert ran(project, monkeypatch, continues=False) == 1
 
 
+def test_evidence_does_not_depend_on_comments_and_docstrings(project, monkeypatch):
+    file = project / "src" / "a.py"
+    for text, runs in (
+        ('def f():\n    """One."""\n    return 1', 1),
+        ('"""Of the file."""\ndef f():\n    """Two."""\n    return 1  # number', 1),
+        ('def f():\n    """Two."""\n    return "1"', 2),
+    ):
+        file.write_text(text)
+        commit(project)
+        assert ran(project, monkeypatch, continues=False) == runs
+    (project / "src" / "a.cpp").write_text("// a comment")  # which is not parsed
+    commit(project)
+    assert ran(project, monkeypatch, continues=False) == 3
+
+
 def test_evidence_without_dask_does_not_depend_on_it(project, monkeypatch):
     script, tasks = project / "benchmarks/rows.py", project / "src/heatsketch/engines/_dask"
     tasks.mkdir(parents=True)

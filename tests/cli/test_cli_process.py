@@ -112,7 +112,7 @@ app()
 
 @pytest.mark.untraced
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("neighbors", ["15", "all"])
+@pytest.mark.parametrize("neighbors", ["15", pytest.param("all", marks=pytest.mark.nightly)])
 def test_all_forecasts_of_a_small_job_are_one_and_it_keeps_to_its_limit(tmp_path, neighbors):
     np.savetxt(tmp_path / "a.csv", circle(1200), delimiter=",", header="x,y", comments="")
 

@@ -78,6 +78,7 @@ def test_a_watch_hears_stages_in_their_order_and_none_twice():
     assert min(seconds.values()) >= 0
 
 
+@pytest.mark.nightly
 def test_a_short_run_on_this_machine_knows_all_stages():
     job = Job(10**7, 4, 8, power=2, n_neighbors=6)
     found = calibrate(job, sizes=(17_000, 34_000))

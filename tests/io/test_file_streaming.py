@@ -87,7 +87,14 @@ print(ones, n_rows, status("VmHWM") - before)
         assert (ones, n_rows) == (3, shape[0])
         assert grown < 200 * MIB
 
-    @pytest.mark.parametrize("extension", [".npy", ".parquet", ".zarr", ".h5ad"])
+    @pytest.mark.parametrize(
+        "extension",
+        [
+            ".npy",
+            ".parquet",
+            *(pytest.param(e, marks=pytest.mark.nightly) for e in (".zarr", ".h5ad")),
+        ],
+    )
     def test_128_mebibytes_are_written_and_read_in_few(self, tmp_path, extension):
         at_once = extension == ".h5ad"  # which is written at once
         if at_once:

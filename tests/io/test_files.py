@@ -588,7 +588,7 @@ def test_lists_are_columns(tmp_path, writer):
 def test_a_list_that_is_missing_is_a_row_of_nan(tmp_path, kind):
     column = pa.array([None, [1, 2], [None, 4], None], kind)
     pq.write_table(pa.table({"e": column}), tmp_path / "a.parquet")
-    if pa.types.is_fixed_size_list(kind) and int(pa.__version__.split(".")[0]) < 25:
+    if pa.types.is_fixed_size_list(kind) and int(pa.__version__.split(".")[0]) < 26:
         with pytest.raises(FileFormatError, match="Expected all lists to be of size=2"):
             open_table(tmp_path / "a.parquet").read()  # which Arrow could not read then
         return
