@@ -1,7 +1,8 @@
-"""Distances that follow the shape of the data, with error bars, for points and graphs.
+"""Distances that follow the shape of the data, with error bars.
 
-The estimators are here. Their building blocks are in :mod:`heatsketch.diffusion` and
-:mod:`heatsketch.graph`. Names are imported when they are first used (``__init__.pyi``).
+This package exports the estimators, for points and for graphs. Their building blocks are in
+:mod:`heatsketch.diffusion` and :mod:`heatsketch.graph`. Names are imported when first used
+(``__init__.pyi``).
 """
 
 import lazy_loader

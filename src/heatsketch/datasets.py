@@ -1,7 +1,7 @@
-r"""The point sets of the paper's experiments.
+r"""Point sets of the paper's experiments.
 
-All are made from :func:`gaussian_matrix` by arithmetic and square roots alone (a uniform angle is
-the direction of two Gaussians), so that a seed means the same points on every machine.
+All are computed from :func:`gaussian_matrix` with arithmetic and square roots only (a uniform angle
+is the direction of two Gaussians), so a seed gives the same points on every machine.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def circle(n_points: int, *, seed: int) -> np.ndarray:
 
 
 def stretched_torus(n_points: int, *, seed: int, stretch: float = 3.5) -> np.ndarray:
-    r"""Uniform points :math:`(\cos u, \sin u, r \cos v, r \sin v)` on a stretched flat torus.
+    r"""Uniform points on a stretched flat torus in four dimensions.
+
+    .. math:: (\cos u, \sin u, r \cos v, r \sin v)
 
     Parameters
     ----------
@@ -64,7 +66,7 @@ def stretched_torus(n_points: int, *, seed: int, stretch: float = 3.5) -> np.nda
 def klein_bottle(
     n_points: int, *, seed: int, radius: float = 10.0, tube: float = 5.0
 ) -> np.ndarray:
-    r"""Points of the Klein bottle in four dimensions, uniform in both angles.
+    r"""Points on the Klein bottle in four dimensions, uniform in both angles.
 
     .. math::
 
@@ -103,12 +105,14 @@ def klein_bottle(
 
 
 def circle_with_outliers(n_points: int, *, seed: int) -> np.ndarray:
-    r"""Uniform points on the unit circle, and the outliers :math:`(0, 3)` and :math:`(3, 0)` last.
+    r"""Uniform points on the unit circle, followed by two outliers.
+
+    The last two points are :math:`(0, 3)` and :math:`(3, 0)`.
 
     Parameters
     ----------
     n_points : int
-        The two outliers included.
+        Number of points, including the two outliers.
     seed : int
 
     Returns
@@ -129,7 +133,9 @@ def circle_with_outliers(n_points: int, *, seed: int) -> np.ndarray:
 def gaussian_clouds(
     n_points: int, *, seed: int, dimension: int = 3, separation: float = 4.0
 ) -> np.ndarray:
-    r"""Gaussian clouds of variance one around :math:`c e_1, c e_2, \ldots`, one a dimension.
+    r"""Gaussian clouds of unit variance, one for each dimension.
+
+    Their centres are :math:`c e_1, c e_2, \ldots`.
 
     Parameters
     ----------
@@ -158,12 +164,15 @@ def gaussian_clouds(
 
 
 def _directions(n_points: int, which: int, seed: int) -> np.ndarray:
-    """Return uniform points on the unit circle; another ``which`` gives independent ones."""
+    """Return uniform points on the unit circle, independent for each ``which``."""
     n_points = check_integer("n_points", n_points, least=0)
     pair = gaussian_matrix(n_points, 2, seed=_apart(seed), first_column=2 * which)
     return pair / np.sqrt(pair[:, :1] ** 2 + pair[:, 1:] ** 2)
 
 
 def _apart(seed: int) -> int:
-    """Return a seed that no user gives: points and the block that sketches them must not agree."""
+    """Return a seed that users do not use.
+
+    Points must be independent of the random matrix that sketches them.
+    """
     return check_integer("seed", seed, least=0) ^ (1 << 127)

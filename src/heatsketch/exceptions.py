@@ -1,4 +1,4 @@
-"""What can go wrong, by name.
+"""Exceptions and warnings.
 
 ::
 
@@ -8,17 +8,17 @@
          ├─ MissingValueError               X holds NaN, infinity or a null
          ├─ ScaleError                      squared distances over- or underflow
          ├─ AffinityError                   not the affinity or distance matrix it should be
-         ├─ DegenerateKernelError           most points see only themselves
+         ├─ DegenerateKernelError           most points have no neighbour but themselves
          ├─ ScalingError                    no bistochastic normalization was reached
-         ├─ SpectrumError                   a power that this spectrum does not have
-         ├─ FileError (also an OSError)     a file that the system does not let us read or write
+         ├─ SpectrumError                   a power that this spectrum does not allow
+         ├─ FileError (also an OSError)     a file that cannot be read or written
          │   └─ OutputError                  an output that cannot be written
          │       └─ OutputExistsError (also a FileExistsError)  one that must not be replaced
-         ├─ FileFormatError                 a file that is not what it should be
+         ├─ FileFormatError                 a damaged or invalid file
          │   └─ ModelVersionError           a model file from a later heatsketch
-         ├─ NotStorableError                a model that only pickle could keep
+         ├─ NotStorableError                a model that only pickle could store
          ├─ TrainingDataError               a model that was saved without its training data
-         └─ MemoryBudgetError (also a MemoryError)  would not fit, found before allocating
+         └─ MemoryBudgetError (also a MemoryError)  too little memory, found before allocating
     UserWarning
      └─ HeatSketchWarning
          ├─ DegenerateKernelWarning         epsilon is far too small or far too large
@@ -69,8 +69,8 @@ class HeatSketchError(ValueError):
     Attributes
     ----------
     parameters : mapping of str to object
-        The parameters that the message shows as ``name=value``, for programs that call them
-        otherwise, as the command line does.
+        Parameters that the message shows as ``name=value``, for programs that use other names
+        for them, such as the command line.
     """
 
     parameters: Mapping[str, Any] = {}
@@ -81,15 +81,15 @@ class HeatSketchError(ValueError):
 
 
 class DtypeError(HeatSketchError, TypeError):
-    """An input that holds something other than real numbers."""
+    """An input with values that are not real numbers."""
 
 
 class MissingValueError(HeatSketchError):
-    """An input with NaN, infinity or a null in it."""
+    """An input that contains NaN, infinity or a null."""
 
 
 class ScaleError(HeatSketchError):
-    """Points whose squared distances leave the range of their dtype."""
+    """Points whose squared distances overflow or underflow their dtype."""
 
 
 class AffinityError(HeatSketchError):
@@ -109,9 +109,10 @@ class MemoryBudgetError(HeatSketchError, MemoryError):
 
 
 class FileError(OSError, HeatSketchError):
-    """A file that the system does not let us read or write.
+    """A file that cannot be read or written.
 
-    Made as every ``OSError`` is, ``FileError(errno, message, path)``; the message says it all.
+    Constructed like any ``OSError``: ``FileError(errno, message, path)``. ``str()`` returns the
+    message alone.
     """
 
     def __str__(self) -> str:
@@ -119,23 +120,23 @@ class FileError(OSError, HeatSketchError):
 
 
 class OutputError(FileError):
-    """An output that cannot be written where it was asked for."""
+    """An output that cannot be written to the given path."""
 
 
 class OutputExistsError(OutputError, FileExistsError):
-    """An output that exists already, and must not be replaced unasked."""
+    """An output that already exists, without permission to replace it."""
 
     parameters: Mapping[str, Any] = {"overwrite": True}
 
 
 class FileFormatError(HeatSketchError):
-    """A file that is not what it should be: damaged, hostile, or something else.
+    """A file that is damaged, malicious or in another format.
 
     Attributes
     ----------
     path : str
     cause : str
-        What is wrong with it.
+        What is wrong with the file.
     remedy : str
     """
 
@@ -150,19 +151,19 @@ class FileFormatError(HeatSketchError):
 
 
 class ModelVersionError(FileFormatError):
-    """A model file that only a later heatsketch can read."""
+    """A model file that only a later version of heatsketch can read."""
 
 
 class NotStorableError(HeatSketchError):
-    """A model with a part that no file but a pickle could keep."""
+    """A model with a part that only a pickle could store."""
 
 
 class TrainingDataError(HeatSketchError):
-    """Something asked of a model that was saved without its training data."""
+    """A method that needs the training data, which the model was saved without."""
 
 
 class ScalingFailure(StrEnum):
-    """Why no bistochastic normalization was reached; the values are the remedies."""
+    """Cause of a failed bistochastic normalization; the values include remedies."""
 
     EMPTY_ROW = (
         "a row of K has no positive entry, so nothing can make it sum to one; "
@@ -188,9 +189,9 @@ class ScalingError(HeatSketchError):
     ----------
     reason : ScalingFailure
     residual : float
-        Largest departure of a row sum from one when the search ended.
+        Largest deviation of a row sum from one when the iteration stopped.
     n_iter : int
-        Sweeps done.
+        Number of sweeps.
     """
 
     def __init__(self, reason: ScalingFailure, residual: float, n_iter: int) -> None:
@@ -207,7 +208,7 @@ class ScalingError(HeatSketchError):
 
 
 class HeatSketchWarning(UserWarning):
-    """A result that is defined but may not be what was wanted.
+    """A result that is well defined but may not be what was intended.
 
     Attributes
     ----------
@@ -229,12 +230,12 @@ class DisconnectedGraphWarning(HeatSketchWarning):
 
 
 class ZeroDiagonalWarning(HeatSketchWarning):
-    """A precomputed affinity without self-loops, whose walk may oscillate."""
+    """A precomputed affinity without self-loops, on which a walk may oscillate."""
 
 
 class FarPointWarning(HeatSketchWarning):
-    """New points so far away that only their nearest training point counts."""
+    """New points so far from the training points that only the nearest counts."""
 
 
 class UnderflowWarning(HeatSketchWarning):
-    """An embedding too small for its dtype, or its differences too small for its rows."""
+    """An embedding, or differences between its rows, too small for the dtype."""

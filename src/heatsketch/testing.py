@@ -1,7 +1,7 @@
-"""The laws of this package, as checks that you can run on parts of your own.
+"""Checks for custom engines, affinities and estimators.
 
-An engine, an affinity or an estimator that passes them will work wherever ours do. Each check
-returns nothing if the law holds and raises ``AssertionError`` with a number if it does not.
+An object that passes them works wherever the built-in ones do. Each check returns None if the
+property holds, and raises ``AssertionError`` with a number if it does not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ __all__ = [
 
 
 def tolerance(dtype: Any, *, terms: int = 1) -> float:
-    r"""Rounding error to expect of a sum of ``terms`` numbers: :math:`16\,\epsilon\sqrt{n}`.
+    r"""Rounding error to expect in a sum of ``terms`` numbers.
+
+    .. math:: 16\,\epsilon\sqrt{n}
 
     Parameters
     ----------
@@ -46,15 +48,15 @@ def tolerance(dtype: Any, *, terms: int = 1) -> float:
 
 
 def check_affinity(K: Any, *, seed: int = 0) -> None:
-    r"""Check that ``K @ block`` is the product with a symmetric nonnegative matrix.
+    r"""Check that ``K @ block`` multiplies by a symmetric nonnegative matrix.
 
     .. math:: K(aX + bY) = aKX + bKY, \qquad X^T (K Y) = (K X)^T Y, \qquad K 1 > 0
 
     Parameters
     ----------
-    K : anything of shape (n, n) that answers ``K @ block``
+    K : object of shape (n, n) that supports ``K @ block``
     seed : int, default=0
-        Of the blocks that are tried.
+        Seed of the test blocks.
 
     Examples
     --------
@@ -83,7 +85,7 @@ def check_affinity(K: Any, *, seed: int = 0) -> None:
 
 
 def check_heat_operator(A: Any, *, seed: int = 0) -> None:
-    r"""Check that ``A`` is symmetric, never expands, and leaves its stationary direction alone.
+    r"""Check that ``A`` is symmetric, never expands, and keeps its ``v_0``.
 
     .. math:: A v_0 = v_0, \qquad |A x| \le |x|
 
@@ -91,7 +93,7 @@ def check_heat_operator(A: Any, *, seed: int = 0) -> None:
     ----------
     A : HeatOperator of shape (n, n)
     seed : int, default=0
-        Of the blocks that are tried.
+        Seed of the test blocks.
 
     Examples
     --------
@@ -116,7 +118,7 @@ def check_heat_operator(A: Any, *, seed: int = 0) -> None:
 
 
 def check_engine(engine: Engine, *, seed: int = 0, metric: Any = "euclidean") -> None:
-    r"""Check the distances of an engine, and that a training point keeps its row.
+    r"""Check an engine's distances, and that training points keep their rows.
 
     .. math:: d^2_{ij} \text{ kept if } d_{ij} < r_i \text{ or } d_{ij} < r_j,
               \text{ and only if } d_{ij} \le r_i \text{ or } d_{ij} \le r_j
@@ -125,7 +127,7 @@ def check_engine(engine: Engine, *, seed: int = 0, metric: Any = "euclidean") ->
     ----------
     engine : Engine
     seed : int, default=0
-        Of the points that are tried; there are duplicates among them.
+        Seed of the test points, which include duplicates.
     metric : str, default="euclidean"
 
     Examples
@@ -153,7 +155,7 @@ def check_engine(engine: Engine, *, seed: int = 0, metric: Any = "euclidean") ->
         for distances in (graph, again)
     )
     assert ((fitted > 0).sum(axis=1) >= 7).all(), "some points have too few neighbours"
-    # Of points at the radius itself, an engine may choose some.
+    # Among points exactly at the radius, an engine may choose some.
     affinities = gaussian_affinity(full, epsilon=1.0)
     wanted = np.where(inside | (within & (fitted > 0)), affinities, 0)
     for name, K, rows in (("fitted", fitted, wanted), ("new", new, wanted[::-1])):
@@ -161,7 +163,9 @@ def check_engine(engine: Engine, *, seed: int = 0, metric: Any = "euclidean") ->
 
 
 def check_extension(estimator: Any, X: Any, *, rtol: float = 1e-12, batch: int = 7) -> None:
-    r"""Check that training points given again keep their embedding, in any batch and order.
+    r"""Check that ``transform`` of training points returns their embedding.
+
+    The training points are passed in any order, all at once and in batches.
 
     .. math:: \mathrm{transform}(X_{\text{some}}) = \mathrm{fit\_transform}(X)_{\text{some}}
 
@@ -170,9 +174,10 @@ def check_extension(estimator: Any, X: Any, *, rtol: float = 1e-12, batch: int =
     estimator : estimator
     X : array or sparse matrix of shape (n_samples, n_features)
     rtol : float, default=1e-12
-        Root mean square of the difference over that of the embedding; 0 asks for the same bits.
+        Largest root mean square of the difference, relative to that of the embedding; 0 requires
+        bit-identical results.
     batch : int, default=7
-        Size of the batches that are tried.
+        Size of the batches.
 
     Examples
     --------

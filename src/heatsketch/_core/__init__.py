@@ -1,3 +1,3 @@
-"""Code that every other package uses: threads, chunks of rows, progress, checks."""
+"""Code used by all other packages: threads, row chunks, progress, checks."""
 
 __all__: list[str] = []

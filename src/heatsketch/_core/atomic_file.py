@@ -1,9 +1,9 @@
-"""Outputs that are complete, or not there.
+"""Atomic outputs: complete, or absent.
 
 An output is written to a hidden file or folder beside it, such as ``.rows.csv.1f2e3d4c.part``. When
-it is complete it is forced to the disk and renamed in one step; then the step is forced to the
-disk, too. Whenever the process is killed or the machine loses power, the old output or the new one
-is there. A process that is killed leaves its hidden file, which can be deleted.
+it is complete it is synced to disk and renamed in one step; then the rename is synced, too. If the
+process is killed or the machine loses power at any time, either the old or the new output is there.
+A process that is killed leaves its hidden file, which can be deleted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REMEDIES = {
     errno.ELOOP: "a link in the path leads back to itself; use another path",
     errno.EIO: "the disk may be failing; use another",
 }
-# Errors that only writers get, so that in the middle of some work they are about its output.
+# Errors that only writing raises, so that inside the block they refer to its output.
 OF_WRITERS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 # How file systems report that they do not support a call.
 UNSUPPORTED = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM, errno.EACCES, errno.EBADF}
@@ -45,17 +45,17 @@ AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
 
 @contextmanager
 def atomic_file(path: Any, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
-    """Open a binary file that appears under its name when it is complete, or never.
+    """Open a binary file that appears under its name only when it is complete.
 
-    Links are followed; the rights are those of the file that is replaced, or else those that the
-    umask says, as with :func:`open`.
+    Links are followed. The permissions are those of the replaced file, or those of the umask, as
+    with :func:`open`.
 
     Parameters
     ----------
     path : str or path-like
-        Where the file will be. Its folder must exist.
+        Path of the file. Its folder must exist.
     overwrite : bool, default=False
-        Whether a file of that name may be replaced, in one step.
+        Whether an existing file may be replaced, in one step.
 
     Yields
     ------
@@ -65,7 +65,7 @@ def atomic_file(path: Any, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
     Raises
     ------
     OutputExistsError
-        Before the block starts, or after it if another process made a file of that name meanwhile.
+        Before the block starts, or after it if another process created the file meanwhile.
     OutputError
         If there is no space, no permission or no folder.
 
@@ -96,7 +96,7 @@ def atomic_file(path: Any, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
 
 
 def check_output_file(path: Any, *, overwrite: bool = False) -> None:
-    """Raise the error that :func:`atomic_file` would raise, before a long computation.
+    """Raise the errors of :func:`atomic_file` early, before a long computation.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def check_output_file(path: Any, *, overwrite: bool = False) -> None:
     Raises
     ------
     OutputExistsError, OutputError
-        As it would.
+        As for :func:`atomic_file`.
 
     Examples
     --------
@@ -116,17 +116,17 @@ def check_output_file(path: Any, *, overwrite: bool = False) -> None:
     heatsketch.exceptions.OutputExistsError: / exists already; pass overwrite=True to replace it...
     """
     with _part_of(path, overwrite, stat.S_ISREG, "file") as (part, _), _Output(part, path):
-        pass  # only creating a file shows whether one may be created
+        pass  # permissions are only known after creating a file
 
 
 @contextmanager
 def atomic_folder(path: Any, *, overwrite: bool = False) -> Iterator[Path]:
-    """Make a folder that appears under its name when all in it is complete, or never.
+    """Create a folder that appears under its name only when it is complete.
 
-    With ``overwrite`` the two folders change places in one step, and then the old one is deleted
-    with all that is in it: make sure that it is one of yours. Its rights stay. Only Linux has that
-    step; elsewhere the old one is renamed first, and stays as ``.*.old`` beside the output if the
-    process is killed between the two.
+    With ``overwrite`` the two folders are exchanged in one step, and then the old one is deleted
+    with all its contents. The permissions of the old folder are kept. Only Linux supports the
+    exchange; elsewhere the old folder is renamed first, and remains as ``.*.old`` beside the output
+    if the process is killed between the two steps.
 
     Parameters
     ----------
@@ -162,23 +162,23 @@ def atomic_folder(path: Any, *, overwrite: bool = False) -> Iterator[Path]:
             for entry in (part, *part.rglob("*")):
                 _sync(entry)
             if overwrite and target.exists():
-                # What its owner may not write to could not be removed.
+                # A folder that its owner may not write to could not be removed.
                 _keep_rights(part, target, at_least=stat.S_IRWXU)
                 _exchange(part, target)
             else:
-                # Onto a folder this succeeds only if that one is empty.
+                # If the target is a folder this succeeds only if that is empty.
                 os.rename(part, target)
 
 
 @contextmanager
 def file_errors(path: Any, *, doing: str = "write") -> Iterator[None]:
-    """Turn errors of the system into errors with the path and a remedy.
+    """Convert operating system errors to errors with the path and a remedy.
 
     Parameters
     ----------
     path : str or path-like
     doing : str, default="write"
-        What was tried.
+        Name of the operation.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def _exists(path: Any) -> OutputExistsError:
 
 
 class _Output(io.FileIO):
-    """A file whose errors name the output that it will be."""
+    """A file whose errors name the path of the output."""
 
     def __init__(self, part: Path, path: Any) -> None:
         self._path = path
@@ -232,7 +232,7 @@ class _Output(io.FileIO):
 
 @contextmanager
 def _part_of(path: Any, overwrite: bool, is_type: Any, type_name: str) -> Iterator[Any]:
-    """Yield a free hidden name beside an output, and the path of the output; then clean up."""
+    """Yield a hidden path beside an output, and its real path; then clean up."""
     with file_errors(path):
         target = Path(os.path.realpath(os.fsdecode(path)))
         _check_target(path, target, overwrite, is_type, type_name)
@@ -259,7 +259,7 @@ def _check_target(path: Any, target: Path, overwrite: bool, is_type: Any, type_n
     if not overwrite:
         raise _exists(path)
     if not is_type(mode):
-        # A device or a pipe would be replaced, too.
+        # Otherwise a device or a pipe would be replaced, too.
         message = f"{path} exists and is no {type_name}, and is not replaced; use another path."
         raise OutputExistsError(errno.EEXIST, message, str(path))
 
@@ -270,7 +270,7 @@ def _move_to_free_name(part: Path, target: Path) -> None:
     except OSError as error:
         if error.errno not in UNSUPPORTED:
             raise
-        if target.exists():  # without links, a file that is made right now is replaced
+        if target.exists():  # without links, a file created at this moment is replaced
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
         os.rename(part, target)
 
@@ -294,7 +294,7 @@ def _exchange(part: Path, target: Path) -> None:
 
 
 def _renameat2(part: Path, target: Path) -> bool:
-    """Exchange two folders in one step; return False where only two steps do."""
+    """Exchange two folders in one step; return False if that is not supported."""
     if sys.platform != "linux":
         return False
     call = getattr(ctypes.CDLL(None), "renameat2", None)
@@ -303,7 +303,7 @@ def _renameat2(part: Path, target: Path) -> bool:
 
 
 def _sync(path: Path) -> None:
-    """Force a file, or the names in a folder, to the disk, where the system supports it."""
+    """Sync a file, or the names in a folder, to disk where that is supported."""
     try:
         number = os.open(path, os.O_RDONLY)
         try:

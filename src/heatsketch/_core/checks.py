@@ -1,8 +1,7 @@
-"""What is given, as plain numbers: Python's integers, native floats, one entry a place.
+"""Conversion of inputs to Python integers, native floats and canonical CSR.
 
-Compiled loops know two kinds of floats and one kind of sparse matrix, and what they are given
-otherwise they reject in words of their own, or misread. Whatever is plain already is passed on as
-it is, without a copy.
+Compiled loops accept two float dtypes and one sparse format; other inputs they would reject with
+messages of their own, or misread. Inputs that are plain already are returned without a copy.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from heatsketch.exceptions import (
 
 _NUMBERS = "biuf"  # kinds of dtype: bool, int, uint, float
 MISSING = {"NoneType", "NAType", "NaTType"}  # None, pandas.NA and pandas.NaT, by their types
-_STRIP_ENTRIES = 4_000_000  # of a dense matrix, compared with its transpose at a time
-_COMPRESSED = {"csr", "csc", "bsr"}  # formats of indices and of where their rows end
-_FILLED = {"bsr", "dia"}  # formats that fill up with zeros what they do not store
+_STRIP_ENTRIES = 4_000_000  # entries of a dense matrix compared with its transpose at a time
+_COMPRESSED = {"csr", "csc", "bsr"}  # formats with indices and indptr
+_FILLED = {"bsr", "dia"}  # formats padded with explicit zeros
 
 
 def check_integer(name: str, value: Any, *, least: int = 1, most: float = math.inf) -> int:
-    """Return an integer as one of Python's, which do not wrap around; 1e4 is one, too.
+    """Return a value as a Python integer, without wrap-around; 1e4 is valid, too.
 
     Examples
     --------
@@ -57,11 +56,11 @@ def check_integer(name: str, value: Any, *, least: int = 1, most: float = math.i
 
 
 def float_dtype(*dtypes: Any) -> np.dtype:
-    """Return float32 where it holds every value of the dtypes exactly, float64 elsewhere.
+    """Return float32 if it represents all values of the dtypes, else float64.
 
-    Truth values, integers of at most 16 bits and half precision become float32, which holds all
-    integers up to 2**24; so does float32 itself. Integers of 32 and 64 bits become float64, which
-    holds all integers up to 2**53.
+    Booleans, integers of at most 16 bits and half precision become float32, which represents all
+    integers up to 2**24; float32 is kept. Integers of 32 and 64 bits become float64, which
+    represents all integers up to 2**53.
 
     Examples
     --------
@@ -75,9 +74,9 @@ def float_dtype(*dtypes: Any) -> np.dtype:
 
 
 def plain_floats(X: Any, name: str = "X") -> Any:
-    """Return ``X`` in float32 or float64: an array, or a CSR matrix with one entry a place.
+    """Return ``X`` as a float array, or a CSR matrix without duplicate entries.
 
-    Other numbers become what :func:`float_dtype` says. Stored zeros stay.
+    The dtype is that of :func:`float_dtype`. Stored zeros are kept.
 
     Examples
     --------
@@ -93,12 +92,12 @@ def plain_floats(X: Any, name: str = "X") -> Any:
         check_rows(X, name)
         return _one_entry_a_place(_floats(X))
     array = np.asarray(X)
-    # A frame with nulls, too, comes as objects.
+    # Data frames with nulls also become object arrays.
     return _numbers_from_objects(array, name) if array.dtype.kind == "O" else _floats(array)
 
 
 def _floats(X: Any) -> Any:
-    # A long double beyond float64 becomes infinity, which is rejected elsewhere by its place.
+    # Long doubles beyond float64 become infinity, which check_finite rejects with its position.
     with np.errstate(over="ignore"):
         return X.astype(float_dtype(X.dtype), copy=False)
 
@@ -108,12 +107,12 @@ def _one_entry_a_place(X: Any) -> Any:
     if X.has_canonical_format:
         return X
     summed = X.copy()
-    summed.sum_duplicates()  # sorts, too; but rows out of order do no harm
+    summed.sum_duplicates()  # this also sorts, but unsorted rows are harmless
     return summed if summed.nnz < X.nnz else X
 
 
 def plain_distances(d2: Any, name: str) -> Any:
-    """Return distances, or their squares, as plain floats, none of which is negative or NaN.
+    """Return distances or squares as plain floats, neither negative nor NaN.
 
     Examples
     --------
@@ -125,7 +124,7 @@ def plain_distances(d2: Any, name: str) -> Any:
     check_not_filled(d2, name)
     d2 = plain_floats(d2, name)
     values = stored(d2)
-    if not values.size or values.min() >= 0:  # which NaN is not
+    if not values.size or values.min() >= 0:  # false for NaN
         return d2
     places = sparse.coo_array(d2).coords if sparse.issparse(d2) else np.indices(d2.shape)
     bad = np.flatnonzero(~(values.ravel() >= 0))[0]
@@ -139,7 +138,7 @@ def plain_distances(d2: Any, name: str) -> Any:
 
 
 def check_not_filled(X: Any, name: str) -> None:
-    """Raise for distances in a format whose zeros may be distances, or may be nothing."""
+    """Raise for sparse formats whose padding zeros could be distances."""
     if sparse.issparse(X) and X.format in _FILLED:
         raise AffinityError(
             f"{name} is in {X.format.upper()} format, which fills up with zeros that look like "
@@ -148,7 +147,7 @@ def check_not_filled(X: Any, name: str) -> None:
 
 
 def check_rows(X: Any, name: str = "X") -> None:
-    """Raise for what has no rows and columns."""
+    """Raise unless ``X`` is two-dimensional and not empty."""
     if len(X.shape) != 2:
         raise HeatSketchError(
             f"{name} of shape {X.shape} must have two dimensions, one row for each point; "
@@ -193,10 +192,10 @@ def _asymmetry(X: Any) -> Any:
 
 
 def check_zero_diagonal(X: Any) -> None:
-    """Raise for points at a distance from themselves; rounding is let pass.
+    """Raise for points at a positive distance from themselves, beyond rounding.
 
-    Distances by way of inner products leave the square root of machine precision there, relative
-    to the size of the points, which may be large against their distances.
+    Distances computed from inner products have an error there of the square root of machine
+    precision, relative to the norm of the points, which may be large relative to their distances.
     """
     diagonal = X.diagonal()
     row = int(np.argmax(diagonal))
@@ -209,7 +208,7 @@ def check_zero_diagonal(X: Any) -> None:
 
 
 def check_distances(X: Any) -> None:
-    """Raise for negative distances and rows without any."""
+    """Raise for negative distances, and for rows without distances."""
     check_nonnegative(X, "metric='precomputed'", "distances are at least 0")
     if sparse.issparse(X) and not np.diff(X.indptr).all():
         row = int(np.argmin(np.diff(X.indptr)))
@@ -220,7 +219,7 @@ def check_distances(X: Any) -> None:
 
 
 def check_nonnegative(X: Any, name: str, rule: str) -> None:
-    """Raise for numbers below zero, by the rule that they break."""
+    """Raise for negative numbers, with the rule that they break."""
     values = stored(X)
     if values.size and values.min() < 0:
         message = f"{name}: X holds {values.min():.3g}, but {rule}; correct X."
@@ -228,26 +227,26 @@ def check_nonnegative(X: Any, name: str, rule: str) -> None:
 
 
 def _parameter(shown: str) -> dict[str, str]:
-    """Return the parameter that is shown as ``name='value'``, if it is one."""
+    """Return the parameter in ``name='value'``, if there is one."""
     name, _, value = shown.partition("=")
     return {name: value.strip("'")} if value else {}
 
 
 def stored(X: Any) -> np.ndarray:
-    """Return the numbers of an array, or those that a sparse matrix stores."""
+    """Return the entries of an array, or the stored entries of a sparse matrix."""
     return X.data if sparse.issparse(X) else X
 
 
-# --- numbers only, of this machine's byte order -------------------------------------------
+# --- numeric dtypes in native byte order --------------------------------------------------
 
 
 def native_numbers(X: Any, name: str = "X") -> Any:
-    """Return ``X`` with every entry a real number in native byte order, or say which is not."""
+    """Return ``X`` as real numbers in native byte order; raise for other entries."""
     if sparse.issparse(X):
         check_dtype(X.dtype, name)
         check_places(X, name)
         return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
-    if hasattr(X, "collect"):  # a lazy frame, which holds a plan and no numbers
+    if hasattr(X, "collect"):  # a lazy frame, which holds a query and no data
         raise DtypeError(
             f"{name} is a {type(X).__name__}, which holds no numbers yet; pass {name}.collect()."
         )
@@ -269,7 +268,7 @@ def native_numbers(X: Any, name: str = "X") -> Any:
 
 
 def check_places(X: Any, name: str) -> None:
-    """Raise for a sparse matrix with entries beyond its shape, for which scipy does not look.
+    """Raise for a sparse matrix with entries beyond its shape.
 
     Examples
     --------
@@ -303,7 +302,7 @@ def check_places(X: Any, name: str) -> None:
 
 
 def as_array(values: Any, name: str) -> np.ndarray:
-    """Return an array of whatever makes one."""
+    """Convert values to an array, and raise if that is not possible."""
     try:
         return np.asarray(values)
     except ValueError as error:
@@ -314,7 +313,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
 
 
 def check_dtype(dtype: Any, where: str = "X") -> None:
-    """Raise for a dtype that is not one of real numbers."""
+    """Raise for a dtype that is not real."""
     kind = np.dtype(dtype).kind if isinstance(dtype, np.dtype) else getattr(dtype, "kind", "O")
     if kind == "c":
         raise DtypeError(
@@ -341,9 +340,9 @@ def _check_names(frame: Any, X: str) -> None:
 
 
 def _lists_as_columns(frame: Any, X: str) -> Any:
-    """Return a frame whose lists of numbers have become columns, as embeddings are kept.
+    """Expand columns that hold lists of numbers, such as embeddings.
 
-    The numbers of ``e`` are ``e_0``, ``e_1``, ...; as in a Parquet file.
+    A column ``e`` becomes ``e_0``, ``e_1``, ..., as in a Parquet file.
     """
     matrices = {
         name: matrix
@@ -362,7 +361,7 @@ def _lists_as_columns(frame: Any, X: str) -> Any:
 
 
 def _matrix_of_lists(column: Any, where: str) -> Any:
-    """Return lists of numbers as rows; None for a column of anything else."""
+    """Return lists of numbers as rows of a matrix; None for other columns."""
     is_polars = hasattr(column.dtype, "is_numeric")
     lengths, numbers = _polars_lists(column) if is_polars else _pandas_lists(column)
     if numbers is None or numbers.dtype.kind not in _NUMBERS or numbers.ndim != 1:
@@ -385,7 +384,7 @@ def _polars_lists(column: Any) -> tuple[list[int | None], Any]:
     inner = getattr(column.dtype, "inner", None)
     if inner is None or not inner.is_numeric() or column.null_count() == len(column):
         return [], None
-    # An Array has lists of one length, for which it has a shape.
+    # A polars Array has lists of one length, and therefore a shape.
     lists = column.arr.to_list() if hasattr(column.dtype, "shape") else column
     return lists.list.len().to_list(), lists.explode().to_numpy()
 
@@ -399,9 +398,9 @@ def _pandas_lists(column: Any) -> tuple[list[int | None], Any]:
 
 
 def _check_columns(frame: Any, X: str) -> None:
-    """Look at a pandas or polars frame column by column.
+    """Check the dtype of each column of a pandas or polars frame.
 
-    Nulls are left to :func:`check_finite`: other names are to be reported before them.
+    Nulls are left to :func:`check_finite`, since invalid column names are reported first.
     """
     for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
         where = f"column {name!r} of {X}"
@@ -413,7 +412,7 @@ def _check_columns(frame: Any, X: str) -> None:
 
 
 def _numbers_from_objects(array: np.ndarray, name: str) -> np.ndarray:
-    """Turn an array of Python numbers into floats, reject one of anything else."""
+    """Convert an array of Python numbers to floats; raise for other objects."""
     for index, value in np.ndenumerate(array):
         where = f"{name}{list(index)}" if index else name
         if type(value).__name__ in MISSING:
@@ -423,7 +422,7 @@ def _numbers_from_objects(array: np.ndarray, name: str) -> np.ndarray:
             )
         if isinstance(value, complex | np.complexfloating):
             check_dtype(np.dtype(complex), where)
-        # numpy counts a time difference among its integers.
+        # numpy counts a timedelta as an integer.
         is_real = isinstance(value, int | float | np.number | np.bool_)
         if not is_real or isinstance(value, np.timedelta64):
             raise DtypeError(
@@ -443,9 +442,9 @@ def _numbers_from_objects(array: np.ndarray, name: str) -> np.ndarray:
 def check_finite(
     X: Any, columns: Any = None, name: str = "X", *, ids: Any = None, first_row: int = 0
 ) -> None:
-    """Raise for NaN and infinity by their place, and by names of the row and the column, if any.
+    """Raise for NaN and infinity, with row and column, and their names if known.
 
-    Rows count from ``first_row``.
+    Rows are counted from ``first_row``.
 
     Examples
     --------
@@ -458,7 +457,7 @@ def check_finite(
     """
     values = stored(X)
     with np.errstate(over="ignore", invalid="ignore"):
-        # A sum is infinite or NaN if one of them is, and needs no memory.
+        # The sum is not finite if an entry is not, and needs no memory.
         if np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all():
             return
     entries = sparse.coo_array(X) if sparse.issparse(X) else None

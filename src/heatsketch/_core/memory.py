@@ -1,7 +1,7 @@
-"""How much memory there is, and how much a fit takes.
+"""Available memory, and memory estimates of a fit.
 
-The figures are sums over the arrays that are alive at once, stage by stage; the largest stage
-counts. They leave out ``X`` as the caller holds it.
+The estimates are sums over the arrays that exist at the same time in each stage; the largest stage
+counts. They do not include the caller's ``X``.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ import numpy as np
 
 # All pairs in memory, at the peak: distances and affinities.
 DENSE_COPIES = 2
-# All pairs recomputed: tiles and what is made of them, in all threads.
+# All pairs recomputed: tiles and their temporaries, in all threads.
 TILES = 200 * 2**20
-LIBRARIES = 30 * 2**20  # what a fit loads besides what an import does, and buffers of threads
-UNION = 1.25  # entries of a symmetric graph, over those of its rows
+LIBRARIES = 30 * 2**20  # libraries that a fit loads beyond the import, and thread buffers
+UNION = 1.25  # entries of a symmetrized graph, relative to those of the directed one
 N_PROBES = 16
 
 
 def physical_memory() -> float:
-    """Return the bytes of memory that this process may have; infinity if that is unknown.
+    """Return the memory limit of this process in bytes; infinity if unknown.
 
-    These are the memory of the machine, or what its control groups (containers, batch jobs) leave.
+    It is the memory of the machine, or the limit of control groups (containers, batch jobs) if that
+    is lower.
     """
     try:
         machine = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -36,10 +37,10 @@ def physical_memory() -> float:
 
 
 def control_group_limits(root: Path = Path("/")) -> list[float]:
-    """Return the limits of memory of all control groups of this process, of version 1 and 2.
+    """Return the memory limits of all control groups (v1 and v2) of this process.
 
-    A group has the limits of all groups above it, too. In a container, the path of a group may be
-    that outside, of which only the top is seen.
+    The limits of all parent groups also apply. In a container, the path of a group may be its path
+    on the host, of which only the top is visible.
     """
     limits = [float("inf")]
     try:
@@ -64,8 +65,8 @@ def control_group_limits(root: Path = Path("/")) -> list[float]:
 
 
 def peak_memory() -> int | None:
-    """Return the most bytes that this process has had; None where the system does not tell."""
-    # Linux has getrusage count what the parent of the process had, too.
+    """Return the peak memory of this process in bytes; None if unknown."""
+    # On Linux, getrusage includes the peak of the parent process.
     status = Path("/proc/self/status")
     found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
     if found:
@@ -74,13 +75,13 @@ def peak_memory() -> int | None:
         import resource
     except ImportError:  # as on Windows
         return None
-    # macOS counts in bytes, all others in KiB.
+    # macOS reports bytes, all others KiB.
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def all_pairs_bytes(n_points: int, n_features: int, n_components: int, dtype: Any) -> float:
-    """Return the bytes that a fit with all pairs of points in memory takes."""
+    """Return the memory of a fit with all pairs of points in memory, in bytes."""
     n_points, n_features, n_components = _exact(n_points, n_features, n_components)
     size = np.dtype(dtype).itemsize
     points = n_points * n_features * size
@@ -88,7 +89,7 @@ def all_pairs_bytes(n_points: int, n_features: int, n_components: int, dtype: An
 
 
 def tiles_bytes(n_points: int, n_features: int, n_components: int, dtype: Any) -> float:
-    """Return the bytes that a fit with all pairs recomputed at every product takes."""
+    """Return the memory of a fit that recomputes all pairs, in bytes."""
     n_points, n_features, n_components = _exact(n_points, n_features, n_components)
     size = np.dtype(dtype).itemsize
     return LIBRARIES + TILES + n_points * (n_features + 5 * n_components) * size
@@ -97,7 +98,7 @@ def tiles_bytes(n_points: int, n_features: int, n_components: int, dtype: Any) -
 def neighbors_bytes(
     n_points: int, n_features: int, n_components: int, n_neighbors: int, dtype: Any
 ) -> float:
-    """Return the bytes that a fit with neighbours takes.
+    """Return the memory of a fit with nearest neighbours, in bytes.
 
     Examples
     --------
@@ -111,7 +112,7 @@ def neighbors_bytes(
     size = np.dtype(dtype).itemsize
     edge = int(n_neighbors) * (4 + size)  # of a point, in one direction
     whole = UNION * edge
-    # Points, probes; orders, weights, and what the allocator keeps.
+    # Points, probes; orders, weights, and allocator overhead.
     common = 2 * n_features * size + 4 * N_PROBES + 100
     graph = 2 * edge + whole
     sketch = whole + 3 * n_components * size
@@ -119,5 +120,5 @@ def neighbors_bytes(
 
 
 def _exact(*counts: int) -> tuple[int, ...]:
-    """Return Python's integers: numpy's wrap around, and a negative need passes every limit."""
+    """Convert to Python integers, since numpy's may overflow to negative values."""
     return tuple(int(count) for count in counts)

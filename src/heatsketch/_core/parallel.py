@@ -1,4 +1,4 @@
-"""Many small tasks, on all cores that this process may use."""
+"""Small tasks in threads, on all cores that this process may use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import wraps
 from multiprocessing import current_process
 from typing import Any, TypeVar, cast
 
-from joblib import cpu_count  # knows of containers, of affinities and of LOKY_MAX_CPU_COUNT
+from joblib import cpu_count  # respects containers, CPU affinity and LOKY_MAX_CPU_COUNT
 from joblib.parallel import get_active_backend
 from sklearn.utils._openmp_helpers import (
     _openmp_effective_n_threads,
@@ -28,7 +28,7 @@ _most: ContextVar[int | None] = ContextVar("most", default=None)
 
 @contextmanager
 def at_most(n_threads: int) -> Iterator[None]:
-    """Let work in this block use so many threads, where others work on the same machine.
+    """Limit the threads of work in this block, for instance on a shared machine.
 
     Examples
     --------
@@ -45,15 +45,15 @@ def at_most(n_threads: int) -> Iterator[None]:
 
 
 def n_threads(n_jobs: int | None = None) -> int:
-    """Return how many threads work may use.
+    """Return the number of threads that work may use.
 
     Parameters
     ----------
     n_jobs : int or None, default=None
-        -1 for all cores, -2 for all but one, and so on: cores that this process may use, no more
-        than OpenMP may (``OMP_NUM_THREADS``, threadpoolctl, or what joblib leaves to each of
-        its processes), and one in a thread of joblib's. None is what the block around has said,
-        :func:`at_most` or ``joblib.parallel_config``, or else -1.
+        -1 for all cores, -2 for all but one, and so on. Counted are the cores that this process may
+        use, at most the threads of OpenMP (``OMP_NUM_THREADS``, threadpoolctl, or the share that
+        joblib leaves to each of its processes), and one in a joblib thread. None takes the value of
+        an enclosing :func:`at_most` or ``joblib.parallel_config``, or else -1.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def n_threads(n_jobs: int | None = None) -> int:
 
 def _available(backend: Any) -> int:
     in_thread = threading.current_thread() is not threading.main_thread()
-    # Of joblib's workers only the processes of loky know how many threads each may start.
+    # Among joblib's workers, only loky processes know how many threads they may start.
     if backend.nesting_level and (in_thread or current_process().daemon):
         return 1
     if not _openmp_parallelism_enabled():
@@ -81,11 +81,11 @@ def _available(backend: Any) -> int:
 
 
 def with_n_jobs(method: Method) -> Method:
-    """Let a method of an estimator use as many threads as its ``n_jobs`` says."""
+    """Limit the threads of a method of an estimator to its ``n_jobs``."""
 
     @wraps(method)
     def limited(self: Any, *args: Any, **kwargs: Any) -> Any:
-        # A pickle from before there was the parameter has none.
+        # Pickles from before the parameter was added do not have it.
         with at_most(n_threads(getattr(self, "n_jobs", None))):
             return method(self, *args, **kwargs)
 
@@ -97,9 +97,8 @@ def in_threads(
 ) -> list[Any]:
     """Apply a function to each item, and return the results in order.
 
-    Work that has a name tells how far it is. An error, or Ctrl-C, drops the items that have not
-    begun. What is computed must not depend on which thread computes it, nor on how many there
-    are.
+    Work with a name reports its progress. An error, or Ctrl-C, cancels the items that have not
+    started. Results must not depend on the thread that computes them, nor on the number of threads.
 
     Examples
     --------
@@ -130,10 +129,10 @@ def in_threads(
 
     most = n_threads()
     n_helpers = max(0, min(most, len(items)) - 1)
-    share = most // (n_helpers + 1)  # of threads, for work inside of work
+    share = most // (n_helpers + 1)  # of threads, for nested work
     with ThreadPoolExecutor(max(1, n_helpers)) as threads:
         helpers = [threads.submit(work) for _ in range(n_helpers)]
-        work(after=tell)  # this thread works as well: it would only wait, and wake up late
+        work(after=tell)  # this thread works as well, instead of waiting
         for helper in helpers:
             helper.result()
     tell()

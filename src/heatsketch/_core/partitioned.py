@@ -1,11 +1,10 @@
-"""Matrices in partitions of rows: the operations that :mod:`heatsketch.diffusion` needs.
+"""Row-partitioned matrices, with operations for :mod:`heatsketch.diffusion`.
 
-Vectors and blocks of columns come as numpy arrays, or as lazy arrays in blocks of rows, such as
-those of dask. Nothing here knows which; a lazy array is one that answers ``map_blocks``.
+Vectors and blocks of columns are numpy arrays, or lazy arrays partitioned by rows, such as those of
+dask. This module does not depend on dask; a lazy array is one with a method ``map_blocks``.
 
-Sums down the rows are taken over chunks of rows that never change, and added in order. So the
-blocks of a matrix begin at multiples of :data:`PIECE` rows, and the sums are the same bits wherever
-the blocks are cut.
+Sums over rows are taken over fixed chunks of rows, and added in order. Blocks of a matrix begin at
+multiples of :data:`PIECE` rows, so that the sums are bit-identical for any partition.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ import numpy as np
 from heatsketch._core.parallel import in_threads
 from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError
 
-PIECE = 4096  # rows; part of what the bits are
+PIECE = 4096  # rows; results depend on this value
 CHUNK_BYTES = 2**26  # of the points that a task reads at a time
-# Of a worker's memory, what the rows of a block may take; what one row takes while a graph of 15
-# neighbours is symmetrised, or 64 columns step on; and how often a point is there while its
-# neighbours are searched.
+# Share of a worker's memory for the rows of a block; bytes of one row while a graph of 15
+# neighbours is symmetrized, or a step is taken with 64 columns; and copies of a point during the
+# neighbour search.
 SHARE, ROW_BYTES, COPIES = 0.4, 1200, 3
 NORMALS_AT_A_TIME = 1_000_000
 
 
 class RowBlocks(ABC):
-    """A sparse matrix in blocks of rows, symmetric, known by what it does.
+    """Interface of a symmetric sparse matrix in blocks of rows.
 
     Its vectors are lazy arrays in the same blocks.
     """
@@ -48,7 +47,7 @@ class RowBlocks(ABC):
 
     @abstractmethod
     def keep(self, vector: Any) -> Any:
-        """Return a lazy vector as one that is computed, and is not computed again."""
+        """Compute a lazy vector once and keep it."""
 
     @abstractmethod
     def ones(self) -> Any:
@@ -56,11 +55,11 @@ class RowBlocks(ABC):
 
     @abstractmethod
     def map_blocks(self, function: Callable[[Any], Any]) -> RowBlocks:
-        """Return the matrix whose blocks are made from these, each a CSR array, one by one."""
+        """Apply a function to each block, a CSR array, and return the new matrix."""
 
     @abstractmethod
     def map_rows(self, function: Callable[[Any], np.ndarray]) -> Any:
-        """Return the vector of what a function makes of the rows of each block."""
+        """Apply a function that returns one value for each row of a block."""
 
     @abstractmethod
     def scaled(self, left: Any, right: Any) -> RowBlocks:
@@ -68,19 +67,19 @@ class RowBlocks(ABC):
 
     @abstractmethod
     def heat_operator(self, left: Any, right: Any, stationary: Any) -> Any:
-        """Return the heat operator with these weights: what answers a HeatOperator's verbs."""
+        """Return an object with the methods of HeatOperator, with these weights."""
 
     @abstractmethod
     def label_components(self, eps: float) -> tuple[int, Any]:
-        """Label components that links above ``eps`` times a row's largest hold together."""
+        """Label components by links above ``eps`` times the largest of a row."""
 
 
 def rows_of_blocks(
     n_rows: int, n_workers: int, memory: float | None = None, point_bytes: int = 0
 ) -> int:
-    """Return how many rows a block should have: one block for each worker, or two, or three.
+    """Return the rows of a block, so that each worker has equally many blocks.
 
-    ``memory`` is that of a worker, and ``point_bytes`` what a point takes; a graph has none.
+    ``memory`` is that of a worker, and ``point_bytes`` the size of a point, 0 for a graph.
 
     Examples
     --------
@@ -110,7 +109,7 @@ def is_lazy(array: Any) -> bool:
 
 
 def check_not_lazy(what: str, block: Any) -> None:
-    """Raise for what is done in memory only.
+    """Raise for lazy arrays, where only arrays in memory are supported.
 
     Examples
     --------
@@ -126,9 +125,9 @@ def check_not_lazy(what: str, block: Any) -> None:
 
 
 def as_block(A: Any, block: Any) -> Any:
-    """Return a block of columns as products take it, or say why ``A`` cannot be applied to it.
+    """Return a block of columns ready for products with ``A``, or raise.
 
-    In the precision of its products, so that all sums have one; and in rows, one after another.
+    It has the dtype of the products, and C order.
 
     Examples
     --------
@@ -156,26 +155,26 @@ def as_block(A: Any, block: Any) -> Any:
     if is_lazy(block):
         return block.astype(dtype, copy=False)
     block = np.ascontiguousarray(block, dtype)
-    if not np.isfinite(block.sum()) and not np.isfinite(block).all():  # the sum may overflow
+    if not np.isfinite(block.sum()) and not np.isfinite(block).all():  # since the sum may overflow
         row = int(np.argmin(np.isfinite(block).all(axis=1)))
         raise MissingValueError(f"G holds NaN or infinity in row {row}; make another block.")
     return block
 
 
 def ones_for(K: Any) -> Any:
-    """Return a vector of ones that ``K`` can be multiplied by."""
+    """Return a vector of ones that can be multiplied by ``K``."""
     return K.ones() if isinstance(K, RowBlocks) else np.ones(K.shape[1])
 
 
 def computed(K: Any, vector: Any) -> Any:
-    """Return a vector of ``K`` as one that is not computed again."""
+    """Compute a vector of ``K`` once and keep it."""
     return K.keep(vector) if isinstance(K, RowBlocks) else vector
 
 
 def from_each_block(function: Callable[..., Any], array: Any, *others: Any) -> list[Any]:
-    """Return what a function makes of each block of rows, in order, computed now.
+    """Apply a function to each block of rows, eagerly, and return a list.
 
-    Other arrays are in the same blocks, and have as many dimensions.
+    Other arrays have the same blocks and the same number of dimensions.
 
     Examples
     --------
@@ -207,10 +206,10 @@ def _as_entry(function: Callable[..., Any], block: np.ndarray, *others: Any) -> 
 
 
 def in_memory(array: Any) -> np.ndarray:
-    """Return an array that is small as one in memory.
+    """Load a small array into memory.
 
-    The tasks of a lazy one stay what they are: fused with others, they would be others under names
-    by which a cluster may know them already.
+    The tasks of a lazy array are not fused: fused tasks would differ from tasks of the same name
+    that the cluster may already have.
 
     Examples
     --------
@@ -223,12 +222,12 @@ def in_memory(array: Any) -> np.ndarray:
 
 
 def of_pieces(function: Callable[[Any], Any], block: np.ndarray) -> list[Any]:
-    """Return what a function makes of each ``PIECE`` rows of an array in memory, in order."""
+    """Apply a function to every ``PIECE`` rows of an array in memory, in order."""
     return in_threads(lambda i: function(block[i : i + PIECE]), range(0, len(block), PIECE))
 
 
 def from_each_piece(function: Callable[[Any], Any], array: Any) -> list[Any]:
-    """Return what a function makes of each ``PIECE`` rows, in order, computed now.
+    """Apply a function to every ``PIECE`` rows, eagerly, and return a list.
 
     Examples
     --------
@@ -242,7 +241,7 @@ def from_each_piece(function: Callable[[Any], Any], array: Any) -> list[Any]:
 
 
 def over_rows(function: Callable[[Any], np.ndarray], vector: Any, n_columns: int) -> Any:
-    """Return the block of what a function makes of a vector, blocks of rows one by one.
+    """Apply a function to a vector, block by block, to make a block of columns.
 
     Examples
     --------
@@ -266,7 +265,7 @@ def _of_column(function: Callable[[Any], np.ndarray], column: np.ndarray) -> np.
 
 
 def normal_vector(like: Any) -> Any:
-    """Return standard normals in the blocks of a vector: numpy's stream from the seed 0.
+    """Return standard normals of numpy's seed 0, partitioned like a vector.
 
     Examples
     --------
@@ -281,7 +280,7 @@ def normal_vector(like: Any) -> Any:
 
 
 def _normals(block: np.ndarray, block_info: Any = None) -> np.ndarray:
-    # The stream cannot be entered in the middle, but is fast enough to run past the rows before.
+    # The stream has no random access, but is fast enough to skip the rows before.
     start, stop = block_info[0]["array-location"][0]
     generator = np.random.default_rng(0)
     for skipped in range(0, start, NORMALS_AT_A_TIME):

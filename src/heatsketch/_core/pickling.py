@@ -1,7 +1,7 @@
-"""The state of objects in plain arrays, for pickle and its like.
+"""State of objects as plain arrays, for pickle and similar formats.
 
-Formats that execute nothing, as that of skops, know arrays of numbers but not scipy's sparse
-arrays.
+Formats that execute no code, such as that of skops, support numeric arrays but not the sparse
+arrays of scipy.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from scipy import sparse
 
 
 def plain(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a state in which CSR arrays are taken apart.
+    """Return a state with CSR arrays split into plain arrays.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def plain(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_plain(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the state that :func:`plain` took apart."""
+    """Return the state that was passed to :func:`plain`."""
     return {name: _together(value) for name, value in state.items()}
 
 

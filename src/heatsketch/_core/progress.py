@@ -1,7 +1,7 @@
-"""How far long work has come.
+"""Progress of long work.
 
-Work reports its steps with :func:`steps` to a callback of the same context, if there is one:
-work in one thread or task is not reported in another.
+Work reports its steps with :func:`steps` to the callback of the same context, if there is one: work
+in one thread or task is not reported in another.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from importlib.util import find_spec
 from time import perf_counter
 from typing import Any, TextIO
 
-# Called with the name and the number of steps of some work; its result is called after each.
+# Called with the name and the number of steps of some work; its result is called after each step.
 Callback = Callable[[str, int], Callable[[], None]]
 
-PATIENCE = 3.0  # seconds of silence
-EVERY = 0.2  # seconds between two lines
-EVERY_LINE = 5.0  # where lines stay
+PATIENCE = 3.0  # seconds before the first output
+EVERY = 0.2  # seconds between updates of a line
+EVERY_LINE = 5.0  # seconds between lines that are not overwritten
 
 _callback: ContextVar[Callback | None] = ContextVar("callback", default=None)
 
 
 def steps(name: str, n_steps: int) -> Callable[[], None]:
-    """Announce work of so many steps; call what is returned after each of them.
+    """Start work of ``n_steps`` steps; call the returned function after each.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def steps(name: str, n_steps: int) -> Callable[[], None]:
 
 
 def has_callback() -> bool:
-    """Return True if there is a callback already."""
+    """Return True if a callback is set."""
     return _callback.get() is not None
 
 
@@ -53,16 +53,16 @@ def reporting_to(callback: Callback) -> Iterator[None]:
 
 
 def on_terminal(stream: TextIO | None = None, *, verbose: bool | int | None = None) -> Callback:
-    """Return a callback that writes how far work has come.
+    """Return a callback that writes the progress of work.
 
     Parameters
     ----------
     stream : text stream, optional
-        The standard error stream if left out.
+        The standard error stream if omitted.
     verbose : bool, int or None, default=None
-        Whether to write. None writes to a terminal or a notebook only, and is silent for the first
-        seconds. A notebook with tqdm and ipywidgets has a bar for each stage. A terminal has one
-        line, and nothing is left behind; elsewhere lines stay.
+        Whether to write. None writes to a terminal or a notebook only, and not in the first
+        seconds. A notebook with tqdm and ipywidgets shows a bar for each stage. A terminal shows
+        one line, which is removed at the end; other streams get separate lines.
     """
     stream = stream or sys.stderr
     on_screen = _is_screen(stream)
@@ -75,7 +75,7 @@ def on_terminal(stream: TextIO | None = None, *, verbose: bool | int | None = No
 
 
 def bars(patience: float = 0.0, **options: Any) -> Callback:
-    """Return a callback that shows a bar of tqdm for each stage, after some seconds.
+    """Return a callback that shows a tqdm bar for each stage, after some seconds.
 
     Examples
     --------

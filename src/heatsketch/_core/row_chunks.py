@@ -14,10 +14,10 @@ from heatsketch._core import kernels
 from heatsketch._core.parallel import in_threads
 from heatsketch.exceptions import HeatSketchError
 
-# Many more tasks than threads: rows differ in length.
+# Many more tasks than threads, since rows differ in length.
 TASKS = 64
-DENSE_ENTRIES = 4_000_000  # of a dense matrix, converted at a time
-FEWEST_CHUNKS = 8  # of a task, or a thread would cost more than it gains
+DENSE_ENTRIES = 4_000_000  # entries of a dense matrix converted at a time
+FEWEST_CHUNKS = 8  # per task, below which a thread costs more than it gains
 
 
 def by_chunks(work: Callable[[int, int], None], n_rows: int) -> None:
@@ -29,7 +29,7 @@ def by_chunks(work: Callable[[int, int], None], n_rows: int) -> None:
 
 
 def check_length(name: str, array: Any, wanted: int) -> None:
-    """Raise for an array beyond whose end a compiled loop would read.
+    """Raise for an array of the wrong length, before a compiled loop reads it.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def multiply_vector(K: Any, vector: Any) -> Any:
     array([0.1, 0.2])
     """
     if isinstance(K, np.ndarray) and K.dtype != vector.dtype:
-        # numpy would make a copy of the whole matrix in the wider type.
+        # numpy would copy the whole matrix to the wider dtype.
         strips = np.array_split(K, max(1, K.size // DENSE_ENTRIES))
         return np.concatenate([strip.astype(vector.dtype) @ vector for strip in strips])
     if not (is_compiled(K) and isinstance(vector, np.ndarray)):
@@ -83,7 +83,7 @@ def multiply_vector(K: Any, vector: Any) -> Any:
 def scaled_values(K: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the values of ``diag(left) K diag(right)``, for a CSR matrix ``K``.
 
-    In a loop, since numpy would make several arrays as long as the values.
+    A compiled loop avoids temporary arrays as long as the values.
 
     Examples
     --------

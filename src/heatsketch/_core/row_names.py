@@ -1,8 +1,8 @@
-"""From names of rows to the numbers that their random numbers depend on.
+"""Conversion of row names to the row numbers that random numbers depend on.
 
-A random number depends on the seed, the column and the number of its row. Rows that stand for the
-same thing in two tables get the same numbers if these are made of their names alone: then the two
-embeddings can be compared, whatever rows came or went, and in whatever order.
+A random number depends on the seed, the column and the number of its row. If numbers are computed
+from row names alone, the same item has the same number in two tables. Then the two embeddings can
+be compared, in any order of rows, and if rows were added or removed.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import numpy as np
 
 from heatsketch.exceptions import DtypeError, HeatSketchError
 
-# Numbers from here on belong to text; smaller ones stand for themselves.
+# Numbers from here on are hashes of text; smaller ones are integer names.
 FIRST_OF_TEXT = 2**62
 WHOLE_NUMBER = re.compile(r"0|[1-9]\d{0,18}", re.ASCII)
 
 
 def row_number(name: str) -> int:
-    """Return the number of a row with this name, the same for ever and everywhere.
+    """Return the number of a row name, fixed for all machines and versions.
 
-    An integer below 2**62, without leading zeros, stands for itself. Any other text is its
-    SHA-256, cut to 62 bits, after all of those.
+    An integer below 2**62, without leading zeros, is its own number. Any other text has the number
+    2**62 plus its SHA-256, truncated to 62 bits.
 
     Examples
     --------
@@ -39,12 +39,12 @@ def row_number(name: str) -> int:
 
 
 def row_numbers(names: Any) -> np.ndarray:
-    """Return the numbers of rows with these names, for ``fit(X, row_ids=...)``.
+    """Return the numbers of row names, for ``fit(X, row_ids=...)``.
 
     Parameters
     ----------
     names : array of str or int
-        All different.
+        All distinct.
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""The command line: one file for each command, and a few for what they share.
+"""The command line: one module for each command, and shared ones.
 
 A command is a function that returns a :class:`~heatsketch.cli._console.Reply`; it prints nothing.
-Whatever it raises becomes a line and an exit code in :mod:`heatsketch.cli._application`. Its module
-is imported when it runs, so that help and version are there at once.
+:mod:`heatsketch.cli._application` converts its exceptions to a line and an exit code. The module of
+a command is imported when it runs, so that help and version are fast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The program: it runs a command, prints its reply, and turns what it raises into an exit code."""
+"""The program: runs a command, prints its reply, sets the exit code."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from heatsketch.cli._exit_codes import (
 
 
 class Application(TyperGroup):
-    """All commands, with one way to end."""
+    """Group of all commands, with common output and error handling."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, --help among them."""
+        """Return the parameters, including --help."""
         return without_types_of_flags(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -41,11 +41,11 @@ class Application(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:
-        """Return what the list of commands shows of one, without importing it."""
+        """Return a stub for the list of commands, without importing the command."""
         return TyperCommand(cmd_name, help=COMMANDS[cmd_name][0]) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Return the command that is to run."""
+        """Return the command to run."""
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
             close = get_close_matches(args[0], COMMANDS, n=1)
             remedy = f"perhaps {close[0]!r} is meant" if close else f"use {', '.join(COMMANDS)}"
@@ -62,7 +62,7 @@ class Application(TyperGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run a command and leave the program with its exit code."""
+        """Run a command and exit the program with its exit code."""
         args = list(sys.argv[1:] if args is None else args)
         options = args[: args.index("--")] if "--" in args else args
 
@@ -81,7 +81,7 @@ class Application(TyperGroup):
 
 @contextmanager
 def _ending_on_terminate() -> Iterator[None]:
-    """Let SIGTERM unwind the stack, so that hidden folders are removed on the way."""
+    """Make SIGTERM unwind the stack, so that hidden outputs are removed."""
 
     def end(*_: Any) -> None:
         sys.exit(int(ExitCode.TERMINATED))
@@ -94,11 +94,11 @@ def _ending_on_terminate() -> Iterator[None]:
 
 
 def _ended(run: Callable[[], Any], *, in_json: bool, debug: bool) -> int:
-    """Run a command, print what it found or what is wrong, and return the exit code."""
+    """Run a command, print its result or error, and return the exit code."""
     try:
         with plain_warnings() as warnings:
             found = run()
-        if not isinstance(found, Reply):  # an exit of typer's, for instance after --help
+        if not isinstance(found, Reply):  # an exit code of typer, for instance after --help
             return int(found or 0)
         reply = as_json({**found.result, "warnings": warnings}) if in_json else found.text
         return _printed(reply)
@@ -117,7 +117,7 @@ def _failed(error: BaseException, code: ExitCode, *, in_json: bool) -> int:
         kind = error.kind if isinstance(error, CommandError) else type(error).__name__
         printed = _printed(as_json({"error": message, "type": kind, "exit_code": int(code)}))
         return int(code) if printed == ExitCode.DONE else printed
-    if message:  # a program that was asked nothing has printed its help
+    if message:  # without arguments, the program has printed its help
         say(f"error: {message}")
     return int(code)
 
@@ -147,7 +147,7 @@ def _printed(text: str) -> int:
         print(visible(text), flush=True)
         return int(ExitCode.DONE)
     except OSError as error:
-        # What is left in the buffer must not be tried again when Python ends.
+        # Python must not flush the rest of the buffer when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if error.errno == errno.EPIPE:
             return int(ExitCode.BROKEN_PIPE)

@@ -1,10 +1,9 @@
-"""What a fit takes on a cluster: stage by stage, from a short run on this machine.
+"""Cost model of a fit on a cluster, calibrated by short runs on this machine.
 
-A stage takes some time whatever its size, and a time for each point. Both come from two short fits
-on processes of this machine, with the columns and neighbours that are asked for; points are shared
-by all threads, while tasks pass through one scheduler. What is sent between workers is the halo of
-each block, which grows like a power of its rows, a surface against a volume, as long as there are
-so many others.
+A stage takes a fixed time and a time for each point. Both are measured in two short fits on local
+processes, with the requested columns and neighbours. Points are divided between all threads, while
+tasks pass through one scheduler. Workers exchange the halo of each block, which grows like a power
+of its rows, as a surface does with a volume, as long as there are enough other rows.
 """
 
 from __future__ import annotations
@@ -37,20 +36,21 @@ STAGES = (
     "products",
     "output",
 )
-MOST_SEEN = 0.999  # of the rows of others; a sample that sees all may be of any number
+MOST_SEEN = 0.999  # share of other rows; a sample that includes all may be of any size
 TASK = (
     2.5e-3  # seconds that a task takes the scheduler and a worker: benchmarks/cluster.py messages
 )
-N_VECTORS = 8  # that halos are brought of, for the normalization
-PROGRAM = 250 * 2**20  # a worker that does nothing
-SAMPLE = SAMPLE_PER_LIST / POINTS_PER_LIST  # of the points, from which the lists are grown
+N_VECTORS = 8  # vectors whose halos are exchanged for the normalization
+PROGRAM = 250 * 2**20  # an idle worker
+SAMPLE = SAMPLE_PER_LIST / POINTS_PER_LIST  # share of the points used to build inverted lists
 
 
 class Job(NamedTuple):
-    """What is to be computed, and by whom.
+    """Problem size and cluster size.
 
-    ``network`` is what a worker sends in a second, in bytes: 10 gigabits by default.
-    ``memory`` is what it may take, as the engine would ask it; None does not limit its blocks.
+    ``network`` is the bandwidth of a worker in bytes per second: 10 gigabits by default.
+    ``memory`` is the memory limit of a worker, from which the engine sets the size of blocks; None
+    for no limit.
     """
 
     n_points: int
@@ -72,7 +72,7 @@ class Job(NamedTuple):
 
     @property
     def blocks(self) -> int:
-        """Number of blocks: those of one worker after another's."""
+        """Number of blocks."""
         return -(-self.n_points // self.rows)
 
     @property
@@ -87,12 +87,12 @@ class Job(NamedTuple):
 
     @property
     def branches(self) -> float:
-        """Branches of the tree of lists, each of which is grown by a task."""
+        """Branches of the tree of inverted lists; each is built by a task."""
         return (self.n_points / POINTS_PER_LIST) ** (1 / max(1, tree_height(self.n_points)))
 
 
 class Calibration(NamedTuple):
-    """How fast this machine was.
+    """Measurements on this machine.
 
     Attributes
     ----------
@@ -100,10 +100,10 @@ class Calibration(NamedTuple):
         With ``n_threads`` threads in all.
     n_threads : int
     halo : pair of floats
-        Factor and exponent: a block of m rows needs as many different rows of others as
-        ``factor * m**exponent`` draws from all of them see.
+        Factor and exponent: a block of m rows needs as many distinct rows of other blocks as
+        ``factor * m**exponent`` draws from all of these contain.
     neighbor_blocks : float
-        How many others a block needs rows of, where there are many blocks.
+        Number of other blocks whose rows a block needs, if there are many blocks.
     """
 
     fixed: Mapping[str, float]
@@ -114,7 +114,7 @@ class Calibration(NamedTuple):
 
 
 class StageForecast(NamedTuple):
-    """What one stage takes: on all workers together, but memory on the fullest."""
+    """Cost of one stage: totals over all workers, and memory of the fullest one."""
 
     stage: str
     seconds: float
@@ -124,15 +124,15 @@ class StageForecast(NamedTuple):
 
 
 class ClusterForecast(NamedTuple):
-    """What a fit takes on a cluster.
+    """Cost of a fit on a cluster.
 
     Attributes
     ----------
     stages : tuple of StageForecast
     bytes_per_step : float
-        Sent between workers for a product with a block.
+        Bytes sent between workers for a product with a block.
     bytes_sent : float
-        Sent between workers in all; the rest of what is moved goes through storage.
+        Bytes sent between workers in all; the rest of the traffic goes through storage.
     """
 
     stages: tuple[StageForecast, ...]
@@ -141,32 +141,34 @@ class ClusterForecast(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Of all stages."""
+        """Time of all stages."""
         return sum(stage.seconds for stage in self.stages)
 
     @property
     def tasks(self) -> float:
-        """Of all stages."""
+        """Number of tasks of all stages."""
         return sum(stage.tasks for stage in self.stages)
 
     @property
     def bytes_per_worker(self) -> float:
-        """The largest memory of a worker in any stage."""
+        """Largest memory of a worker in any stage."""
         return max(stage.bytes_per_worker for stage in self.stages)
 
     @property
     def bottleneck(self) -> StageForecast:
-        """The stage that takes most of the time."""
+        """The stage that takes the most time."""
         return max(self.stages, key=lambda stage: stage.seconds)
 
     @property
     def fullest(self) -> StageForecast:
-        """The stage that takes most of the memory."""
+        """The stage that takes the most memory."""
         return max(self.stages, key=lambda stage: stage.bytes_per_worker)
 
 
 def forecast(job: Job, calibration: Calibration) -> ClusterForecast:
-    r"""Predict what a fit takes: for a stage :math:`a + b N / threads + c \cdot tasks`, and bytes.
+    r"""Predict the cost of a fit on a cluster.
+
+    The time of a stage is :math:`a + b N / threads + c \cdot tasks`, and that of the bytes moved.
 
     Examples
     --------
@@ -197,31 +199,31 @@ def forecast(job: Job, calibration: Calibration) -> ClusterForecast:
 
 
 def halo_rows(job: Job, calibration: Calibration) -> float:
-    """Return how many rows of others a block needs; none if there are no others."""
+    """Return the number of rows of other blocks that a block needs."""
     factor, exponent = calibration.halo
     others = job.n_points - job.rows
     return _different(factor * job.rows**exponent, others) if others else 0.0
 
 
 def _rows_sent(job: Job, halo: float) -> float:
-    """Return how many rows go from worker to worker, for a halo of each block."""
+    """Return the number of rows sent between workers, for one halo of each block."""
     of_worker = job.blocks / job.n_workers
     elsewhere = (job.blocks - of_worker) / max(1, job.blocks - 1)
     return job.blocks * halo * elsewhere
 
 
 def _different(n_draws: float, n_rows: float) -> float:
-    """Return how many different rows so many draws from all of them see."""
+    """Return the expected number of distinct rows in draws with replacement."""
     return -n_rows * math.expm1(-n_draws / n_rows)
 
 
 def _draws(n_different: float, n_rows: float) -> float:
-    """Return the number of draws that see so many different rows."""
+    """Return the number of draws that contain so many distinct rows."""
     return -n_rows * math.log1p(-min(n_different / n_rows, MOST_SEEN))
 
 
 def _moved(job: Job, sent: float, step: float) -> dict[str, float]:
-    """Return the bytes that go over the network or through storage."""
+    """Return the bytes moved over the network or through storage, by stage."""
     return {
         "reading": job.points,
         "lists": 5 * SAMPLE * job.points,
@@ -251,7 +253,7 @@ def _tasks(job: Job, calibration: Calibration) -> dict[str, float]:
 
 
 def _memory(job: Job, halo: float) -> dict[str, float]:
-    """Return the bytes of the fullest worker: its share of all, and what it works on at a time."""
+    """Return the memory of the fullest worker: its share, and its working memory."""
     points, edges = job.points / job.n_workers, job.edges / job.n_workers
     tree, chunks = job.points / POINTS_PER_LIST, 3 * min(CHUNK_BYTES, job.points) * job.n_threads
     branches = min(job.n_threads, math.ceil(job.branches / job.n_workers)) / job.branches
@@ -272,19 +274,19 @@ def _memory(job: Job, halo: float) -> dict[str, float]:
 
 
 def _search_bytes(job: Job) -> float:
-    """Return what a block takes: as on one machine, the points there, and who is found by whom."""
+    """Return the memory of the search in a block: local fit, points and links."""
     options = job.n_features, 1, job.n_neighbors, f"f{job.itemsize}"
     found = 4 * job.n_neighbors * (4 + job.itemsize)
     return neighbors_bytes(job.rows, *options) + job.rows * (job.points / job.n_points + found)
 
 
-# --- the short run ----------------------------------------------------------------------------
+# --- calibration ------------------------------------------------------------------------------
 
-N_TRIED = 60_000  # points, and three times as many
+N_TRIED = 60_000  # points of the first run; the second has three times as many
 
 
 def bent_surface(n_points: int, n_features: int, dtype: Any) -> np.ndarray:
-    """Return made-up points: a torus of dimension 4, bent into all features."""
+    """Return simulated points: a torus of dimension 4, embedded in all features."""
     rng = np.random.default_rng(0)
     waves = rng.integers(-2, 3, (4, n_features))
     return np.cos(rng.uniform(0, 2 * np.pi, (n_points, 4)) @ waves).astype(dtype)
@@ -296,12 +298,12 @@ def calibrate(
     sizes: tuple[int, int] = (N_TRIED, 3 * N_TRIED),
     points: Callable[[int], np.ndarray] | None = None,
 ) -> Calibration:
-    """Fit points of two sizes on processes of this machine, and see what takes how long.
+    """Measure the stages of fits to two numbers of points on local processes.
 
-    ``points(n)`` makes such points; otherwise they are on a bent surface.
+    ``points(n)`` returns the points; by default they are from :func:`bent_surface`.
     """
     make = points or partial(bent_surface, n_features=job.n_features, dtype=f"f{job.itemsize}")
-    # First without a cluster, for the halos, and so that whatever has to be compiled is.
+    # First without a cluster, for the halos and as a warm-up.
     model = _sketch(job).fit(make(sizes[0]))
     halo, neighbor_blocks = halo_law(model.heat_operator_.matrix)
     few, many = (_stage_seconds(job, make(size)) for size in sizes)
@@ -318,7 +320,7 @@ def _sketch(job: Job, **options: Any) -> HeatSketch:
 
 
 def _stage_seconds(job: Job, X: np.ndarray) -> dict[str, float]:
-    """Fit on a cluster of this machine, and return the seconds of each stage."""
+    """Fit on a local cluster, and return the seconds of each stage."""
     with TemporaryDirectory() as folder:
         model = _sketch(job, engine=DaskEngine(storage=folder))
         watch = StageWatch()
@@ -328,31 +330,31 @@ def _stage_seconds(job: Job, X: np.ndarray) -> dict[str, float]:
 
 
 class StageWatch:
-    """A callback that notes when stages begin; a stage that is over does not come back."""
+    """Progress callback that records when stages begin; stages do not recur."""
 
     def __init__(self) -> None:
         self.begun = {STAGES[0]: perf_counter()}
 
     def __call__(self, name: str, n_steps: int) -> Callable[[], None]:
-        """Start to count the steps of some work."""
+        """Record the start of a stage."""
         stage = name if name in STAGES else "products"
         if STAGES.index(stage) >= max(map(STAGES.index, self.begun)):
             self.begun.setdefault(stage, perf_counter())
         return lambda: None
 
     def seconds(self) -> dict[str, float]:
-        """Return how long each stage took, until now for the last."""
+        """Return the duration of each stage; the last one ends now."""
         moments = [*self.begun.values(), perf_counter()]
         found = dict(zip(self.begun, np.diff(moments).tolist(), strict=True))
         return {stage: found.get(stage, 0.0) for stage in STAGES}
 
 
 def halo_law(matrix: sparse.csr_array) -> tuple[tuple[float, float], float]:
-    """Return factor and exponent of the rows that blocks need of others, and of how many others.
+    """Return factor and exponent of halo sizes, and number of neighbour blocks.
 
     Examples
     --------
-    The two ends of each block of a chain, which no number of rows changes:
+    In a chain, a block needs two rows of others, independently of its size:
 
     >>> from scipy import sparse
     >>> from heatsketch.cli._cluster_cost import halo_law

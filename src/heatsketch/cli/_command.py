@@ -1,4 +1,4 @@
-"""All commands, and the options that each of them has."""
+"""List of all commands, and the options that they share."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ SHARED = {
 
 
 def without_types_of_flags(parameters: list[Any]) -> list[Any]:
-    """Return options, those without a value shown without its type."""
+    """Return the options, without the type of flags in the help."""
     for parameter in parameters:
         if getattr(parameter, "is_bool_flag", False):
             parameter.metavar = ""
@@ -106,26 +106,26 @@ def without_types_of_flags(parameters: list[Any]) -> list[Any]:
 
 
 class Command(TyperCommand):
-    """One command."""
+    """A command of the program."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, --help among them."""
+        """Return the parameters, including --help."""
         return without_types_of_flags(super().get_params(ctx))
 
 
 def load_command(name: str) -> Any:
-    """Return a command: its parameters are the options, and its docstring is the help."""
+    """Load a command, with its parameters as options and its docstring as help."""
     with leaving_at_once():
         function: Callable[..., Reply] = getattr(import_module(f"heatsketch.cli._{name}"), name)
 
     @wraps(function)
     def with_progress(*, as_json: bool, progress: bool | None, debug: bool, **given: Any) -> Reply:
-        # The application has looked at as_json and debug before any command was found.
+        # The application has read as_json and debug before the command was resolved.
         try:
             with showing_progress(name, progress):
                 return function(**given)
         except KeyboardInterrupt:
-            # Which typer would make an exit without a message.
+            # Otherwise typer would exit without a message.
             message = "interrupted; no output is left half written."
             raise CommandError(message, ExitCode.INTERRUPTED, "KeyboardInterrupt") from None
 
@@ -137,7 +137,7 @@ def load_command(name: str) -> Any:
     parameters = [*signature.parameters.values(), *shared]
     with_progress.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     with_progress.__annotations__ = {p.name: p.annotation for p in parameters}
-    # Lines of a docstring are no lines of a terminal.
+    # Line breaks of a docstring do not fit the width of a terminal.
     with_progress.__doc__ = ONE_END_OF_LINE.sub(" ", inspect.getdoc(function) or "")
     alone = typer.Typer(add_completion=False)
     alone.command(name, cls=Command, epilog=f"Example: {COMMANDS[name][1]}")(with_progress)

@@ -115,7 +115,7 @@ def _checked_metric(metric: str) -> str:
 
 
 def _opened(reference: Path, current: Path, wanted: Wanted) -> list[Rows]:
-    """Open both tables; columns of the second are found by the names of the first."""
+    """Open both tables; those of the second have the column names of the first."""
     first = open_rows(reference, wanted)
     second = open_rows(current, wanted._replace(columns=_names(first, wanted)))
     for rows in (first, second):
@@ -137,7 +137,7 @@ def _names(rows: Rows, wanted: Wanted) -> list[str] | None:
 
 
 def _joined(blocks: list[Block]) -> tuple[Block, np.ndarray]:
-    """Return the rows of both tables, and which of them each row is of."""
+    """Return the rows of both tables, and the number of the table of each row."""
     is_sparse = any(sparse.issparse(block.X) for block in blocks)
     X = (sparse.vstack if is_sparse else np.concatenate)([block.X for block in blocks])
     has_ids = all(block.ids is not None for block in blocks)
@@ -149,7 +149,7 @@ def _joined(blocks: list[Block]) -> tuple[Block, np.ndarray]:
 
 
 def _units(block: Block, units: str | None, sample: np.ndarray) -> np.ndarray | None:
-    """Return numbers of units; the same unit in both samples has two."""
+    """Return numbers of units; a unit in both samples has two numbers."""
     if units is None:
         return None
     values = block.labels[units]

@@ -1,4 +1,4 @@
-"""What is printed, where: results to the standard output, all else to the standard error."""
+"""Output: results go to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ import typer
 from heatsketch.cli._exit_codes import in_options
 from heatsketch.exceptions import HeatSketchWarning
 
-# That control a terminal; tabs and ends of lines are none of them.
+# Control characters of terminals, except tabs and line ends.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 COLORS = {"error": "red", "warning": "yellow"}
 
 
 class Reply(NamedTuple):
-    """What a command has found.
+    """Result of a command.
 
     Attributes
     ----------
     result : mapping
-        For machines.
+        For JSON output.
     text : str
-        For people.
+        For printing.
     """
 
     result: Mapping[str, Any]
@@ -39,7 +39,7 @@ class Reply(NamedTuple):
 
 
 def as_json(value: Any) -> str:
-    """Return one line of strict JSON: what is not finite is null.
+    """Return one line of strict JSON, with null for NaN and infinity.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def as_json(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    if hasattr(value, "tolist"):  # of numpy, whose import takes longer than most commands
+    if hasattr(value, "tolist"):  # of numpy, which is slow to import
         value = value.tolist()
     if isinstance(value, Mapping):
         return {str(name): _plain(part) for name, part in value.items()}
@@ -64,7 +64,7 @@ def _plain(value: Any) -> Any:
 
 
 def visible(text: str) -> str:
-    r"""Return a text without the characters that control a terminal.
+    r"""Return text with terminal control characters escaped.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def visible(text: str) -> str:
 
 
 def say(line: str) -> None:
-    """Print a line that is no result; on a terminal, errors and warnings begin in colour."""
+    """Print a line to standard error, with coloured prefixes on a terminal."""
     line = visible(line)
     head, _, rest = line.partition(":")
     if head in COLORS and sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
@@ -86,7 +86,7 @@ def say(line: str) -> None:
 
 @contextmanager
 def plain_warnings() -> Iterator[list[str]]:
-    """Print warnings as one line each, and keep them."""
+    """Print warnings as one line each, and yield the list of them."""
     kept: list[str] = []
 
     def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:

@@ -1,4 +1,4 @@
-"""``heatsketch distances``: diffusion distances of pairs of rows, with intervals."""
+"""``heatsketch distances``: diffusion distances of pairs, with intervals."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _pairs_of_file(path: Path) -> list[tuple[str, str]]:
 
 
 def _pairs_of_lines(path: Path, lines: Iterable[str]) -> list[tuple[str, str]]:
-    """Read two names from each line, between them a tab, or else a comma, or else spaces."""
+    """Read two names per line, separated by a tab, else a comma, else blanks."""
     found: list[tuple[str, str]] = []
     for number, line in enumerate(lines, start=1):
         text = line.strip("\r\n ")

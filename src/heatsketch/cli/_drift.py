@@ -1,4 +1,4 @@
-"""``heatsketch drift``: how far the geometry moved between two models, and which rows."""
+"""``heatsketch drift``: change of geometry between models, and moved rows."""
 
 from __future__ import annotations
 

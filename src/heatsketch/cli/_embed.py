@@ -1,4 +1,4 @@
-"""``heatsketch embed``: from a table or a graph to an embedding, and to a model."""
+"""``heatsketch embed``: embedding and model of a table or a graph."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ from heatsketch.cli._rows import (
 
 
 class _Places(NamedTuple):
-    """Where the outputs go, and whether they may replace what is there."""
+    """Paths of the outputs, and whether existing ones may be replaced."""
 
     embedding: Path
     model: Path | None
     overwrite: bool
 
 
-class _DryRun(Exception):  # noqa: N818 - it is no error
-    """Leaves an output before it appears."""
+class _DryRun(Exception):  # noqa: N818 - it is not an error
+    """Raised to discard an output before it appears."""
 
 
 def embed(
@@ -156,7 +156,7 @@ def _run(
             block = rows.read()
             _fit(sketch, block, rows)
             write(sketch.embedding_, block)
-            # Last, so that whatever fails before leaves neither of the two.
+            # Last, so that an earlier failure leaves neither of the two.
             if places.model is not None:
                 sketch.save(places.model, overwrite=places.overwrite)
     except _DryRun:
@@ -171,7 +171,7 @@ def _fit(sketch: Any, block: Any, rows: Rows) -> None:
     with named_in_file(rows.path, block, rows.names, is_graph=rows.shape is None):
         sketch.fit(block.X, row_ids=ids)
     if rows.names is not None:
-        # So that transform finds the columns by their names, in whatever order they come.
+        # So that transform finds the columns by their names, in any order.
         sketch.feature_names_in_ = np.array(rows.names, dtype=object)
 
 

@@ -1,4 +1,4 @@
-"""From what went wrong to an exit code, and to words that a command line understands."""
+"""Exit codes of errors, and error messages with the names of options."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import typer
 
 from heatsketch.exceptions import FileError, FileFormatError, HeatSketchError, OutputError
 
-# typer brings its own click, or takes the one that is installed; either has these classes.
+# typer vendors click, or uses the installed one; both have these classes.
 UsageError, ClickException = typer.BadParameter.__mro__[1:3]
 
 
 class ExitCode(IntEnum):
-    """What a command tells the shell."""
+    """Exit codes of commands."""
 
     DONE = 0
     BUG = 1
@@ -52,7 +52,7 @@ class CommandError(Exception):
     ----------
     exit_code : ExitCode
     kind : str
-        The type that is reported in JSON.
+        The error type in JSON output.
     """
 
     def __init__(self, message: str, code: ExitCode, kind: str = "CommandError") -> None:
@@ -61,7 +61,7 @@ class CommandError(Exception):
         self.kind = kind
 
 
-# The first that fits counts.
+# The first match counts.
 CODES: tuple[tuple[type[BaseException], ExitCode], ...] = (
     (ClickException, ExitCode.ARGUMENTS),
     (MemoryError, ExitCode.MEMORY),
@@ -73,7 +73,7 @@ CODES: tuple[tuple[type[BaseException], ExitCode], ...] = (
 
 
 def exit_code(error: BaseException) -> ExitCode:
-    """Return the exit code of an error; a bug's if we did not expect it.
+    """Return the exit code of an error; that of a bug if it is unexpected.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def exit_code(error: BaseException) -> ExitCode:
     """
     if isinstance(error, CommandError):
         return error.exit_code
-    # scikit-learn's InvalidParameterError, whose import would take a second, is both.
+    # scikit-learn's InvalidParameterError is both; its import would take a second.
     is_both = isinstance(error, ValueError) and isinstance(error, TypeError)
     other = ExitCode.ARGUMENTS if is_both else ExitCode.BUG
     return next((code for kind, code in CODES if isinstance(error, kind)), other)
@@ -91,7 +91,7 @@ def exit_code(error: BaseException) -> ExitCode:
 
 @contextmanager
 def as_exit_code(code: ExitCode, *kinds: type[Exception]) -> Iterator[None]:
-    """Give errors of these kinds another exit code than their type has."""
+    """Replace the exit code of errors of these types."""
     try:
         yield
     except kinds as error:
@@ -99,7 +99,7 @@ def as_exit_code(code: ExitCode, *kinds: type[Exception]) -> Iterator[None]:
         raise CommandError(in_options(error), code, kind) from error
 
 
-# What parameters of Python are called here, and values of theirs.
+# Options for Python parameters, and for some of their values.
 OPTIONS = {
     "n_neighbors": "--neighbors",
     "n_components": "--components",
@@ -117,7 +117,7 @@ VALUES = {
 
 
 def in_options(error: BaseException) -> str:
-    """Return the message of an error or a warning, with options for the parameters it names.
+    """Return an error or warning message, with options in place of parameters.
 
     Examples
     --------

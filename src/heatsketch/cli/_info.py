@@ -1,4 +1,4 @@
-"""``heatsketch info``: what a model file holds, from its header alone."""
+"""``heatsketch info``: description of a model file, from its header alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from heatsketch.cli._console import Reply
 from heatsketch.cli._options import readable_bytes
 
-# In the words of the other commands.
+# By the names that the other commands use.
 SHOWN = {
     "class": "model",
     "n_points": "rows",

@@ -1,4 +1,4 @@
-"""``heatsketch label``: a label for every row, from labels of a few."""
+"""``heatsketch label``: labels for all rows, from the labels of a few."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from heatsketch.cli._rows import Rows, Wanted, open_rows, rows_output
 from heatsketch.exceptions import FileFormatError
 from heatsketch.io import Block, check_different_files
 
-PREDICTED, PROBABILITY = "predicted", "probability"  # what the output has besides
+PREDICTED, PROBABILITY = "predicted", "probability"  # columns added to the output
 SET, BETWEEN = "set", "|"
-SUGGESTED = "suggested"  # what the table of suspects has besides
-UNKNOWN = ("", "-1")  # as text; what is missing is unknown, too
+SUGGESTED = "suggested"  # column added to the table of suspects
+UNKNOWN = ("", "-1")  # as text; missing values are unknown, too
 
 
 def label(
@@ -114,7 +114,7 @@ def label(
 
 
 def known_labels(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of each label, -1 where it is unknown, and the labels.
+    """Return the code of each label, -1 where it is unknown, and the classes.
 
     Examples
     --------
@@ -159,14 +159,14 @@ def _fitted(X: Any, codes: np.ndarray, neighbors: Any, metric: str) -> Any:
 
 
 def _joined(sets: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the classes of each set as one text."""
+    """Return the classes of each set as one string."""
     names = [str(name) for name in classes]
     texts = [BETWEEN.join(names[i] for i in np.flatnonzero(members)) for members in sets]
     return np.array(texts, dtype=object)
 
 
 def _ranked(block: Block, ranking: Any, classes: np.ndarray) -> tuple[np.ndarray, Block]:
-    """Return the margins of the known labels, and what else is known of their rows."""
+    """Return the margins of known labels, and the other columns of their rows."""
     rows = ranking.rows
     text = {name: values[rows] for name, values in block.labels.items()}
     text[SUGGESTED] = classes[ranking.suggested]

@@ -1,4 +1,4 @@
-"""Memory of ``embed``: estimated before it starts, and limited."""
+"""Memory of ``embed``: estimate and limit."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from heatsketch.cli._options import readable_bytes
 from heatsketch.cli._rows import Rows
 from heatsketch.exceptions import MemoryBudgetError
 
-# What is loaded after the forecast, besides the libraries of a fit: the writer of an output.
+# Loaded after the estimate, besides the libraries of a fit: the writer of an output.
 LATER = 32 * 2**20
-READER = 12 * 2**20  # of a CSV file, which a plan has not opened
-USUAL = 240 * 2**20  # of the program, where the system does not tell
+READER = 12 * 2**20  # of a CSV file, which plan does not open
+USUAL = 240 * 2**20  # of the program, if unknown
 CARRIED = 64  # bytes of an id or a label
 
 
 def engine_within_limit(
     rows: Rows, sketch: Any, output: Path, memory_limit: int | None
 ) -> tuple[float | None, Any]:
-    """Return how much memory the command takes, and the engine that keeps to it.
+    """Return the memory estimate of the command, and an engine with that limit.
 
-    The memory is None where it is not known before the rows are read.
+    The memory is None if it is not known before the rows are read.
 
     Raises
     ------
     MemoryBudgetError
-        If it is more than there is, or than is allowed.
+        If it exceeds the available memory, or the limit.
     """
     if rows.shape is None or not rows.is_dense:
         if memory_limit is not None:
@@ -55,7 +55,7 @@ def engine_within_limit(
 
 
 def program_bytes() -> float:
-    """Return what the program itself takes: what it has by now, and what it loads later."""
+    """Return the memory of the program itself: current, plus what it loads later."""
     try:
         with open("/proc/self/statm") as file:
             held = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -65,12 +65,12 @@ def program_bytes() -> float:
 
 
 def _fit_bytes(rows: Rows, sketch: Any, allowed: float) -> float:
-    """Return the least that a fit can do with, of what it would take if it were allowed more."""
+    """Return the estimate of a fit: the smaller one with and without the limit."""
     from heatsketch.estimators._resources import estimate_memory
 
     options = {"n_components": sketch.n_components, "n_neighbors": sketch.n_neighbors}
     limits = allowed, float("inf")
-    # All pairs of few points take less than what would replace them.
+    # For few points, all pairs take less memory than the alternative.
     return min(
         estimate_memory(*rows.shape or (), dtype=rows.dtype, memory_limit=limit, **options)
         for limit in limits
@@ -81,13 +81,13 @@ def _bytes_of_rows(rows: Rows) -> float:
     n_rows, n_columns = rows.shape or (0, 0)
     points = n_rows * n_columns * rows.dtype.itemsize
     carried = n_rows * CARRIED * (len(rows.labels) + (rows.ids is not None))
-    # Rows are put in the order of their ids, if they have any; an array in .npz is loaded whole.
+    # Rows are sorted by their ids, if they have any; an array in .npz is loaded as a whole.
     twice = rows.ids is not None or rows.path.suffix.lower() == ".npz"
     return points * (2 if twice else 1) + carried
 
 
 def _bytes_of_output(rows: Rows, sketch: Any, output: Path) -> float:
-    """Return what a writer holds that writes all rows at once: blocks, their sum, the file."""
+    """Return the memory of a writer that copies all rows, 0 for other formats."""
     n_rows, _ = rows.shape or (0, 0)
     at_once = output.suffix.lower() in (".npz", ".h5ad")
     return 3 * n_rows * sketch.n_components * rows.dtype.itemsize if at_once else 0

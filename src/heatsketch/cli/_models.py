@@ -1,4 +1,4 @@
-"""Models, and their rows by name."""
+"""Loading of models, and lookup of their rows by name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from heatsketch.cli._exit_codes import CommandError, ExitCode
 
 
 def load_embedding(path: Path) -> Any:
-    """Load a model that embeds new rows."""
+    """Load a model that can embed new rows."""
     from heatsketch import DiffusionMap, HeatSketch, load
 
     model = load(path)
@@ -22,7 +22,7 @@ def load_embedding(path: Path) -> Any:
 
 
 def load_sketch(path: Path) -> Any:
-    """Load a model whose distances have intervals."""
+    """Load a model that has distances with intervals."""
     from heatsketch import HeatSketch, load
 
     model = load(path)
@@ -44,15 +44,15 @@ def row_ids(model: Any) -> np.ndarray:
 
 
 def positions(model: Any, path: Path, names: list[str]) -> np.ndarray:
-    """Return which rows of the embedding have these names.
+    """Return the positions of the rows of the embedding with these names.
 
     Parameters
     ----------
     model : HeatSketch
     path : pathlib.Path
-        Where it comes from, for a message.
+        Path of the model, for messages.
     names : list of str
-        Ids of the table that was embedded; positions, counted from 0, if it had none.
+        Ids in the table that was embedded; positions, counted from 0, if it had no ids.
     """
     ids = row_ids(model)
     order = np.argsort(ids)
@@ -70,6 +70,6 @@ def positions(model: Any, path: Path, names: list[str]) -> np.ndarray:
 
 
 def _known(ids: np.ndarray) -> str:
-    if ids.max() >= FIRST_OF_TEXT:  # of which a model keeps no more than the numbers
+    if ids.max() >= FIRST_OF_TEXT:  # a model keeps only the numbers of text ids
         return "ids, which are text, as in the --ids column or the graph given to embed"
     return f"ids, for instance {ids[0]}" if ids.max() >= len(ids) else f"rows 0 to {ids.max()}"

@@ -1,4 +1,4 @@
-"""Options that several commands have, and how their words become values."""
+"""Options shared by several commands, and parsers of their values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
 
 
 def whole_number(text: str) -> int:
-    """Return an integer, also one like 1e7.
+    """Parse a positive integer, also one like 1e7.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def whole_number(text: str) -> int:
 
 
 def number_of_bytes(text: str) -> int:
-    """Return how many bytes a size like 2GiB or 500MB is.
+    """Parse a size like 2GiB or 500MB, and return bytes.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def number_of_bytes(text: str) -> int:
 def words_or(
     *words: str, number: Callable[[str], Any], fits: Callable[[Any], bool], kind: str
 ) -> Callable[[str], Any]:
-    """Return a parser of some words, or else of a number of some kind."""
+    """Return a parser of some words or a number."""
 
     def value(text: Any) -> Any:
         if text in words:
@@ -78,7 +78,7 @@ def words_or(
 
 
 def one_of(*words: str, about: str, panel: str | None = None) -> Any:
-    """Return an option that is one of these words, and which the shell completes."""
+    """Return an option that is one of these words, with shell completion."""
     known = f"{', '.join(words[:-1])} or {words[-1]}"
 
     def value(text: str) -> str:
@@ -122,7 +122,7 @@ def fraction(usual: float) -> Callable[[Any], float]:
     return value
 
 
-# Panels of --help; what has none is in the first.
+# Panels of --help; options without a panel are in the first one.
 INPUT, GRAPH, SKETCH = "Input", "Neighbour graph", "Sketch"
 
 Output = Annotated[
@@ -270,7 +270,7 @@ Normalization = Annotated[
 
 
 def readable_bytes(size: float) -> str:
-    """Return a size for people.
+    """Format a size for display.
 
     Examples
     --------
@@ -284,7 +284,7 @@ def readable_bytes(size: float) -> str:
 
 
 def readable_seconds(seconds: float) -> str:
-    """Return a duration for people.
+    """Format a duration for display.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``heatsketch plan``: what an embedding will take, in words."""
+"""``heatsketch plan``: estimates of the memory and time of an embedding."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from heatsketch.cli._options import (
     whole_number,
 )
 
-PRODUCTS = 60  # of a forecast for all diffusion times; real data take 20 to 120
+PRODUCTS = 60  # assumed for all diffusion times; real data take 20 to 120
 
 
 def plan(
@@ -99,7 +99,7 @@ def _on_this_machine(
     }
     verdict = "it fits"
     if whole > there:
-        # A cluster of twice the memory: rows are not divided evenly.
+        # A cluster with twice the memory, since rows are not divided evenly.
         workers = max(2, ceil(2 * whole / there))
         verdict = (
             "it does not fit: use fewer rows, --components or --neighbors, or a cluster "
@@ -114,7 +114,7 @@ def _on_this_machine(
 
 
 def _on_cluster(**job: Any) -> Reply:
-    """Return what an embedding takes on a cluster, stage by stage."""
+    """Return the cost of an embedding on a cluster, stage by stage."""
     from heatsketch.cli._cluster_cost import Job, calibrate, forecast
 
     asked = Job(**job)

@@ -1,4 +1,4 @@
-"""How far a command is: one bar, or lines, over all its stages."""
+"""Progress of a command: one bar, or lines, over all of its stages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from heatsketch._core.progress import reporting_to
 from heatsketch.cli._console import say
 
-EVERY = 1.0  # seconds between two lines, where there is no terminal
+EVERY = 1.0  # seconds between two lines, without a terminal
 
 # Usual shares of the time of a command, in the order of its stages.
 SHARES = {
@@ -25,7 +25,7 @@ SHARES = {
 
 
 class Overall:
-    """Part of a command that is done, from 0 to 1; it never decreases.
+    """Completed part of a command, from 0 to 1; it never decreases.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Overall:
         self.part = 0.0
 
     def begin(self, stage: str, n_steps: int) -> Callable[[], None]:
-        """Begin a stage, and return what is called after each of its steps."""
+        """Begin a stage, and return a function to call after each of its steps."""
         start, n_done = self.part, 0
         # A stage that is not in the table takes half of what is left.
         end = max(start, self.ends.get(stage, (1 + start) / 2))
@@ -67,7 +67,7 @@ class Overall:
 
 @contextmanager
 def showing_progress(command: str, wanted: bool | None) -> Iterator[None]:
-    """Show how far the command in this block is, with the time left.
+    """Show the progress of the command in this block, with the remaining time.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def _bar(command: str) -> Iterator[None]:
     task = bar.add_task("", total=1.0)
 
     def show(stage: str, part: float) -> None:
-        bar.start()  # once: what fails before the first stage shows no bar
+        bar.start()  # not earlier, so that a failure before the first stage shows no bar
         bar.update(task, description=stage, completed=part)
 
     try:

@@ -1,4 +1,4 @@
-"""``heatsketch report``: a model as one page, to look at in a browser."""
+"""``heatsketch report``: a model as one HTML page."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def report(
 
 
 def check_page(path: Path, *, overwrite: bool) -> None:
-    """Raise if no page can be written there."""
+    """Raise if a page cannot be written to a path."""
     if path.suffix.lower() not in PAGES:
         message = f"{path}: its extension is not that of a page; use one of {', '.join(PAGES)}."
         raise CommandError(message, ExitCode.OUTPUT)
@@ -93,7 +93,7 @@ def check_page(path: Path, *, overwrite: bool) -> None:
 
 
 def _opened(path: Path, color: list[str], wanted: dict[str, Any]) -> Table:
-    """Open a table for some of its columns, which are called colours here."""
+    """Open a table for the columns of ``--color``, and adapt error messages."""
     try:
         return open_table(path, columns=(), labels=list(dict.fromkeys(color)), **wanted)
     except FileFormatError as error:
@@ -105,7 +105,7 @@ def _found(fitted: Any, model: Path, path: Any, block: Block) -> tuple[Any, dict
     """Return names and colours in the order of the rows of the model."""
     wanted = row_ids(fitted)
     if block.ids is None and not np.array_equal(wanted, np.arange(len(wanted))):
-        # By position they would have the colours of others, without an error.
+        # By position, rows would silently get the colours of other rows.
         message = f"{model} knows its rows by ids; name their column of {path} with --ids."
         raise CommandError(message, ExitCode.ARGUMENTS)
     if block.ids is None:

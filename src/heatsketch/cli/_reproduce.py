@@ -1,4 +1,4 @@
-"""``heatsketch reproduce``: the paper's experiments at the press of a button."""
+"""``heatsketch reproduce``: the paper's experiments in one command."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def reproduce(
     Each trial is written as soon as it is done: interrupt it at any time, and call it again to
     go on.
     """
-    # Only this command needs matplotlib and the like.
+    # Only this command needs matplotlib and other optional packages.
     from heatsketch.reproduction import CATALOGUE, PAPER, Run, run_experiments
     from heatsketch.reproduction.report import write_report
 

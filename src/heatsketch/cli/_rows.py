@@ -1,4 +1,4 @@
-"""Rows in and rows out: what an input holds, and an output that is checked before any work."""
+"""Input and output of rows; outputs are checked before the work starts."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from heatsketch.io import (
     table_writer,
 )
 
-NUMBERS_ONLY = ".npy"  # which keeps neither ids nor labels
-BLOCK_ENTRIES = 2**22  # numbers that are written at a time
+NUMBERS_ONLY = ".npy"  # stores neither ids nor labels
+BLOCK_ENTRIES = 2**22  # numbers written at a time
 PLACE = re.compile(r"\b(row|column) (\d+)\b(?! \()")
 
 
 class Wanted(NamedTuple):
-    """What was asked of an input; the arguments of :func:`heatsketch.io.open_table`."""
+    """Request for an input: the arguments of :func:`heatsketch.io.open_table`."""
 
     columns: list[str] | None
     labels: list[str] | None
@@ -42,21 +42,21 @@ class Wanted(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What is known of an input before it is read.
+    """Properties of an input that are known before it is read.
 
     Attributes
     ----------
     path : pathlib.Path
     shape : (int, int) or None
-        None for a graph, which does not tell before it is read.
+        None for a graph, whose size is unknown until it is read.
     dtype : dtype
     names : tuple of str or None
-        Of the columns, if they have names.
+        Names of the columns, if they have any.
     ids : str or None
-        What the column of ids is called in an output.
+        Name of the column of ids in an output.
     labels : tuple of str
     must_keep_ids : bool
-        Whether an output without ids would lose something that was asked for.
+        Whether ids were requested, so that the output must have them.
     is_dense : bool
     read : callable
         Returns a Block of all rows.
@@ -74,10 +74,10 @@ class Rows(NamedTuple):
 
 
 def is_graph(path: Path, wanted: Wanted, said: bool | None, *, is_matrix: bool) -> bool:
-    """Decide between a graph and a table: as was said, or by the extension.
+    """Return True if an input is a graph: as given, or by its extension.
 
-    A table that looks like a graph is rejected until it is said which of the two it is: rows of
-    node numbers make points as well, in silence. A matrix of distances or affinities is a table.
+    For a table that looks like a graph an error asks for the option: rows of node numbers would
+    otherwise be embedded as points, silently. A matrix of distances or affinities is a table.
     """
     if said is not None:
         return said
@@ -96,7 +96,7 @@ def is_graph(path: Path, wanted: Wanted, said: bool | None, *, is_matrix: bool) 
 
 
 def open_rows(path: Path, wanted: Wanted, *, as_graph: bool | None = None) -> Rows:
-    """Look at an input: a graph or a table, by its extension if ``as_graph`` is None."""
+    """Open a graph or a table, by its extension if ``as_graph`` is None."""
     if path.name.lower().endswith(GRAPH_EXTENSIONS) if as_graph is None else as_graph:
         return _graph_rows(path, wanted)
     table = open_wanted(path, wanted)
@@ -116,7 +116,7 @@ def open_rows(path: Path, wanted: Wanted, *, as_graph: bool | None = None) -> Ro
 
 
 def open_wanted(path: Path, wanted: Wanted) -> Table:
-    """Open a table, with the labels that were asked for."""
+    """Open a table with the requested columns, labels and ids."""
     return open_table(path, **{**wanted._asdict(), "labels": wanted.labels or ()})
 
 
@@ -125,7 +125,7 @@ def _are_named(names: tuple[str, ...]) -> bool:
 
 
 def _read(table: Table) -> Block:
-    """Read all rows, and say how far that is."""
+    """Read all rows, and report progress."""
     done = steps("reading", 1)
     block = table.read()
     check_block(table, block)
@@ -134,7 +134,7 @@ def _read(table: Table) -> Block:
 
 
 def check_block(table: Table, block: Block, first_row: int = 0) -> None:
-    """Raise for what is not finite by its place in the file."""
+    """Raise for NaN and infinity, with their position in the file."""
     names = table.names if _are_named(table.names) else None
     check_finite(block.X, names, str(table.path), ids=block.ids, first_row=first_row)
 
@@ -143,19 +143,19 @@ def check_block(table: Table, block: Block, first_row: int = 0) -> None:
 def named_in_file(
     path: Path, block: Block, names: Any = None, *, first_row: int = 0, is_graph: bool = False
 ) -> Iterator[None]:
-    """Let errors and warnings name the file, and its rows and columns.
+    """Make errors and warnings name the file, and its rows and columns.
 
     Parameters
     ----------
     path : pathlib.Path
     block : Block
-        The rows that are embedded, perhaps with ids.
+        The rows that are embedded, optionally with ids.
     names : tuple of str or None
         Names of the columns, if they have any.
     first_row : int, default=0
         Position of the block in the file.
     is_graph : bool, default=False
-        Whether affinities are those of a graph, for which no option was given.
+        Whether the affinities are those of a graph, which were not requested by an option.
     """
 
     def place(found: re.Match[str]) -> str:
@@ -186,7 +186,7 @@ def _graph_rows(path: Path, wanted: Wanted) -> Rows:
             message = f"--{name} is for tables, and {path} is a graph; leave it out."
             raise CommandError(message, ExitCode.ARGUMENTS)
     check_readable(path)
-    # Nodes of a matrix have no other names than their positions.
+    # Nodes of a matrix have no names but their positions.
     has_names = path.suffix.lower() not in (".mtx", ".npz")
     return Rows(
         path=path,
@@ -208,7 +208,7 @@ def _graph_block(path: Path, wanted: Wanted, has_names: bool) -> Block:
 
 
 def component_names(n_components: int) -> list[str]:
-    """Return the names of the columns of an embedding, as scikit-learn has them."""
+    """Return the names of the columns of an embedding, in scikit-learn's style."""
     return [f"heatsketch{column}" for column in range(n_components)]
 
 
@@ -216,15 +216,14 @@ def component_names(n_components: int) -> list[str]:
 def rows_output(
     path: Path, rows: Rows, *, names: list[str], dtype: Any, overwrite: bool
 ) -> Iterator[Callable[[np.ndarray, Block], None]]:
-    """Open an output before the work starts, so that an error comes at once.
+    """Open an output before the work starts, so that errors are raised early.
 
-    Names that rows have, without anybody asking for them, are left out of a format that keeps
-    numbers only.
+    Ids that were not requested are left out of a format that stores numbers only.
 
     Yields
     ------
     callable
-        Writes the columns of some rows, with what is known of them.
+        Writes the numbers of some rows, with their ids and labels.
     """
     keeps_ids = rows.must_keep_ids or path.suffix.lower() != NUMBERS_ONLY
     ids = rows.ids if keeps_ids else None

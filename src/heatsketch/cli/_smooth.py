@@ -1,4 +1,4 @@
-"""``heatsketch smooth``: columns of a table, smoothed over the graph of a model."""
+"""``heatsketch smooth``: smoothing of columns over the graph of a model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from heatsketch.cli._options import (
 from heatsketch.cli._rows import Rows, Wanted, open_rows, open_wanted, rows_output
 from heatsketch.io import Block, check_different_files
 
-BLOCK_ENTRIES = 2**22  # numbers that are written at a time
+BLOCK_ENTRIES = 2**22  # numbers written at a time
 Time = Annotated[
     Any,
     typer.Option(
@@ -92,7 +92,7 @@ def smooth(
 def _smoothed(
     fitted: Any, block: Block, places: np.ndarray, options: Any, write: Any, folder: Path
 ) -> Any:
-    """Smooth all columns by way of a scratch file, and write rows in the order of the table."""
+    """Smooth all columns via a scratch file, and write rows in table order."""
     shape = block.X.shape
     with TemporaryDirectory(dir=folder, prefix=".heatsketch-") as scratch:
         out = np.lib.format.open_memmap(
@@ -110,7 +110,7 @@ def _smoothed(
 
 
 def _places(fitted: Any, model: Path, rows: Rows, block: Block) -> np.ndarray:
-    """Return the row of the table that each row of the model is."""
+    """Return the position in the table of each row of the model."""
     wanted = row_ids(fitted)
     if block.X.shape[0] != len(wanted):
         raise CommandError(

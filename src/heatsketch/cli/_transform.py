@@ -1,4 +1,4 @@
-"""``heatsketch transform``: new rows, by the rule of a model, some at a time."""
+"""``heatsketch transform``: embedding of new rows by a model, in blocks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from heatsketch.cli._rows import (
 )
 from heatsketch.io import check_different_files
 
-BLOCK_BYTES = 2**25  # of the rows that are embedded at a time
+BLOCK_BYTES = 2**25  # of the rows embedded at a time
 
 
 def transform(
@@ -60,7 +60,7 @@ def transform(
     wanted = Wanted(columns, labels, ids, key, header)
     rows = open_rows(input, wanted)
     _check_columns(rows, fitted, model)
-    fitted.__dict__.pop("feature_names_in_", None)  # an array has none to be held against
+    fitted.__dict__.pop("feature_names_in_", None)  # blocks are arrays without names
     dtype, n_components = fitted.embedding_.dtype, fitted.embedding_.shape[1]
     names = component_names(n_components)
     with rows_output(output, rows, names=names, dtype=dtype, overwrite=overwrite) as write:
@@ -93,7 +93,7 @@ def _write_blocks(fitted: Any, path: Path, wanted: Wanted, write: Any) -> int:
     done, start = steps("embedding", -(-table.n_rows // step)), 0
     for block in table.blocks(step):
         check_block(table, block, start)
-        # The steps of a block would hide those of all rows.
+        # The progress of a block would hide that of all rows.
         silence = reporting_to(lambda name, n_steps: lambda: None)
         with silence, named_in_file(path, block, table.names, first_row=start):
             Y = fitted.transform(block.X)

@@ -1,4 +1,4 @@
-"""The mathematics of the paper, one subject a module: affinity, normalization, operator, sketch."""
+"""Building blocks of the method: affinities, operators, sketches, distances."""
 
 from heatsketch.diffusion._adapted_matrix import adapted_matrix
 from heatsketch.diffusion._affinity import gaussian_affinity, local_scales, with_self_loops

@@ -1,12 +1,12 @@
-r"""A block that fits the heat kernel, for a second sketch that errs much less than the first.
+r"""Random matrix adapted to the heat kernel, for a more accurate sketch.
 
 The columns of a first sketch ``Y`` lie along the directions in which the heat kernel is large. With
-:math:`Q` an orthonormal basis of those, and :math:`G` random, the block
+:math:`Q` an orthonormal basis of these directions, and :math:`G` random, the matrix
 
 .. math:: B = \bigl( Q, \; (I - Q Q^T) \, G / \sqrt{m} \bigr)
 
-replaces :math:`G`: what lies along :math:`Q` is kept as it is, and only the rest is left to
-chance. Distances from :math:`A^p B` still estimate diffusion distances without bias.
+replaces :math:`G`: the part along :math:`Q` is exact, and only the rest is random. Distances from
+:math:`A^p B` are still unbiased estimates of diffusion distances.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ import numpy as np
 
 from heatsketch.exceptions import HeatSketchError
 
-# Share of the squares of a sketch in its last quarter of directions below which few random columns
-# are enough for what is left. None at all would be too few: two points next to each other may
-# differ in nothing but that.
+# If the last quarter of the directions of a sketch holds at most this share of its sum of squares,
+# few random columns are enough for the rest. Some are needed: two adjacent points may differ in
+# the rest only.
 NEGLIGIBLE = 0.01
 
 
 def adapted_matrix(Y: Any, G: Any) -> np.ndarray:
-    r"""Block for a second sketch, as wide as the first: :math:`B = (Q, (I - Q Q^T) G / \sqrt m)`.
+    r"""Random matrix :math:`B = (Q, (I - Q Q^T) G / \sqrt m)` for a second sketch.
 
-    If the sketch is so wide that the last quarter of its directions hold next to nothing, seven
-    eighths of ``B`` are ``Q``; if not, one half is. Either way ``B`` comes multiplied by the square
-    root of its width, which :func:`sketch` divides by.
+    It is as wide as the first sketch. If the last quarter of the directions of the first sketch is
+    negligible, seven eighths of ``B`` are ``Q``, otherwise one half. Either way ``B`` is multiplied
+    by the square root of its width, since :func:`sketch` divides by it.
 
     Parameters
     ----------
     Y : array of shape (n, k)
-        A sketch, with the stationary part if distances are to have it.
+        A sketch, with the stationary part if distances are to include it.
     G : array of shape (n, k)
-        A random block, independent of the one that made ``Y``.
+        A random matrix, independent of the one that ``Y`` was computed with.
 
     Returns
     -------

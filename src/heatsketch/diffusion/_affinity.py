@@ -3,15 +3,15 @@ r"""From squared distances to affinities: the Gaussian kernel.
 .. math:: K_{ij} = \exp(-d^2_{ij} / \varepsilon)
 
 The diagonal is kept, :math:`K_{ii} = 1`: with it a symmetric ``K`` always has a bistochastic
-normalization, no row is empty, and a walk on a bipartite graph does not oscillate for ever.
+normalization, no row is empty, and a walk on a bipartite graph does not oscillate forever.
 
-Other tools write the same kernel otherwise. Our ``epsilon`` is
+Other tools parametrize the same kernel differently. Our ``epsilon`` is
 
 * ``1 / gamma`` of scikit-learn's ``rbf_kernel``,
 * ``4 * epsilon`` of pyDiffMap,
-* ``2 * sigma**2`` of destiny and of those who write a Gaussian density.
+* ``2 * sigma**2`` of destiny and of a Gaussian density.
 
-Where the density varies much, each point may have a scale of its own: see :func:`local_scales`.
+Where the density varies a lot, each point may have its own scale: see :func:`local_scales`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from heatsketch._core.row_chunks import by_chunks, scaled_values
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.graph._pairwise import DistanceTiles
 
-LOCAL_NEIGHBOR = 7  # whose distance is the local scale of a point
-SELF_LOOP = 0.1  # of a node of a graph, over its strongest link; docs/background/parameters.md
-TILE_ENTRIES = 2_000_000  # of all distances, looked at by each thread at a time
+LOCAL_NEIGHBOR = 7  # the distance to this neighbour is the local scale of a point
+SELF_LOOP = 0.1  # of a graph node, relative to its strongest link; docs/background/parameters.md
+TILE_ENTRIES = 2_000_000  # distances that each thread processes at a time
 
 
 def gaussian_affinity(d2: Any, *, epsilon: float) -> Any:
@@ -44,8 +44,8 @@ def gaussian_affinity(d2: Any, *, epsilon: float) -> Any:
     ----------
     d2 : array or sparse matrix
         Squared distances. In a sparse matrix the stored entries are the neighbours, stored
-        zeros included; what is not stored has no affinity. Other formats become CSR, and other
-        numbers float32 if that holds them exactly, or else float64.
+        zeros included; entries that are not stored have no affinity. Other formats are converted
+        to CSR, and other dtypes to float32 if it represents them exactly, or else to float64.
     epsilon : float
         Bandwidth, in the units of the squared distances.
 
@@ -70,13 +70,13 @@ def gaussian_affinity(d2: Any, *, epsilon: float) -> Any:
         return d2.map_blocks(partial(_affinities, epsilon=epsilon), dtype=d2.dtype)
     if not sparse.issparse(d2):
         return _affinities(d2, epsilon)
-    K = copy(d2)  # which shares the indices
+    K = copy(d2)  # a shallow copy: it shares the indices
     K.data = _affinities(d2.data, epsilon)
     return K
 
 
 def _squares(d2: Any) -> Any:
-    """Return squared distances that are in memory as plain floats; others are made of such."""
+    """Return squared distances in memory as plain floats, and others unchanged."""
     is_elsewhere = isinstance(d2, DistanceTiles) or is_lazy(d2)
     return d2 if is_elsewhere else plain_distances(d2, "d2")
 
@@ -86,12 +86,12 @@ def _checked_epsilon(epsilon: float) -> float:
         raise HeatSketchError(
             f"epsilon={epsilon!r} must be positive; use estimate_epsilon(d2).epsilon, for instance."
         )
-    limits = np.finfo(np.float64)  # of an integer beyond, or of infinity: 0 / 0 is nan
+    limits = np.finfo(np.float64)  # clip large integers and infinity, since 0 / 0 is nan
     return min(max(float(epsilon), float(limits.tiny)), float(limits.max))
 
 
 def _affinities(d2: np.ndarray, epsilon: float) -> np.ndarray:
-    """Return the affinities of an array, by the same polynomial on every machine."""
+    """Return the affinities of an array, by the same polynomial on all machines."""
     d2 = np.ascontiguousarray(d2)
     K = np.empty_like(d2)
     entries, out = d2.reshape(-1), K.reshape(-1)
@@ -101,12 +101,12 @@ def _affinities(d2: np.ndarray, epsilon: float) -> np.ndarray:
 
 
 def gaussian_affinity_rows(d2: Any, *, epsilon: float) -> Any:
-    """Gaussian affinity of new points to the training points, each row up to a factor.
+    """Gaussian affinity of new to training points, each row up to a factor.
 
     The weights of a new point do not depend on such a factor (see
-    :mod:`heatsketch.diffusion._normalization`), so every row is scaled to have its largest affinity
-    equal to one. That leaves a training point as it was, and keeps a point far from all
-    others from losing its whole row to underflow.
+    :mod:`heatsketch.diffusion._normalization`), so every row is scaled so that its largest
+    affinity is one. This does not change the row of a training point, and keeps the row of a point
+    far from all others from underflowing to zero.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def gaussian_affinity_rows(d2: Any, *, epsilon: float) -> Any:
 
 
 def nearest_squares(d2: Any) -> np.ndarray:
-    """Return the smallest squared distance in each row, stored ones only if sparse.
+    """Return the smallest squared distance in each row; stored ones if sparse.
 
     Examples
     --------
@@ -151,20 +151,20 @@ def nearest_squares(d2: Any) -> np.ndarray:
 
 
 def local_scales(d2: Any, *, least: float = 0.0) -> np.ndarray:
-    r"""Local scale of each point, :math:`\sigma_i = d(x_i, x_{(7)})`: how far its neighbours are.
+    r"""Local scale of each point, :math:`\sigma_i = d(x_i, x_{(7)})`.
 
-    The seventh is meant that is not a copy of the point itself.
-
-    With it the kernel tunes itself to the density (Zelnik-Manor and Perona, 2004),
-    :math:`K_{ij} = \exp(-d^2_{ij} / \sigma_i \sigma_j)`. A new point finds its own from its
-    distances to the training points.
+    It is the distance to the seventh nearest neighbour, duplicates of the point not counted. With
+    it the kernel adapts to the density (Zelnik-Manor and Perona, 2004),
+    :math:`K_{ij} = \exp(-d^2_{ij} / \sigma_i \sigma_j)`. The scale of a new point is computed from
+    its distances to the training points.
 
     Parameters
     ----------
     d2 : array, sparse matrix or DistanceTiles of shape (n_rows, n_points)
-        Squared distances, those to itself included.
+        Squared distances, including that of each point to itself.
     least : float, default=0.0
-        A scale for points all of whose neighbours are copies; the smallest one found if it is 0.
+        Lower bound of the scales, needed for points all of whose neighbours are duplicates. If 0,
+        the smallest positive scale is used.
 
     Returns
     -------
@@ -181,24 +181,24 @@ def local_scales(d2: Any, *, least: float = 0.0) -> np.ndarray:
     d2 = _squares(d2)
     check_rows(d2, "d2")
     scales = np.sqrt(_neighbor_squares(d2).astype(np.float64))
-    # Where all are copies of each other, any scale will do.
+    # If all points are duplicates of each other, any scale will do.
     least = least or float(np.where(scales > 0, scales, np.inf).min())
     return np.maximum(scales, least if least < np.inf else 1.0)
 
 
 def locally_scaled(d2: Any, rows: np.ndarray, columns: np.ndarray) -> Any:
-    r"""Squared distances in units of the local scales, :math:`d^2_{ij} / (\sigma_i \sigma_j)`.
+    r"""Scaled squared distances, :math:`d^2_{ij} / (\sigma_i \sigma_j)`.
 
     Parameters
     ----------
     d2 : array, CSR array or DistanceTiles of shape (n_rows, n_points)
     rows, columns : arrays
-        Scales :math:`\sigma` of both.
+        Scales :math:`\sigma` of rows and columns.
 
     Returns
     -------
     array, CSR array or DistanceTiles like ``d2``
-        Its affinity has the bandwidth one.
+        To be used with a bandwidth of one.
 
     Examples
     --------
@@ -220,13 +220,13 @@ def locally_scaled(d2: Any, rows: np.ndarray, columns: np.ndarray) -> Any:
             f"rows and columns have {len(rows)} and {len(columns)} scales for d2 of shape "
             f"{d2.shape}; pass a scale for each row and each column, from local_scales."
         )
-    scaled = copy(d2)  # which shares the indices
+    scaled = copy(d2)  # a shallow copy: it shares the indices
     scaled.data = scaled_values(d2, 1 / rows, 1 / columns)
     return scaled
 
 
 def _neighbor_squares(d2: Any) -> np.ndarray:
-    """Return the seventh smallest entry above zero of each row, or the last; 0 if there is none."""
+    """Return the seventh smallest positive entry of each row, or the largest."""
     if isinstance(d2, RowBlocks):
         return d2.map_rows(_neighbor_squares)
     if sparse.issparse(d2):
@@ -237,7 +237,7 @@ def _neighbor_squares(d2: Any) -> np.ndarray:
     rows = d2.tile if isinstance(d2, DistanceTiles) else d2.__getitem__
     step = max(1, TILE_ENTRIES // d2.shape[1])
     starts = range(0, d2.shape[0], step)
-    # A chunk at a time, since numpy would make copies of all.
+    # A chunk at a time, since numpy makes full-size copies.
     return np.concatenate(in_threads(lambda i: _places(rows(slice(i, i + step))), starts))
 
 
@@ -249,13 +249,13 @@ def _places(squares: np.ndarray) -> np.ndarray:
 
 
 def with_self_loops(K: Any) -> Any:
-    r"""Give every node of a graph that has no self-loop one, a tenth of its strongest link.
+    r"""Add missing self-loops to a graph, a tenth of each node's strongest link.
 
     .. math:: K_{ii} = \tfrac{1}{10} \max_j K_{ij}
 
-    A walk that cannot stay where it is may oscillate for ever: on a bipartite graph it never mixes.
-    A heavier self-loop would hold heat at nodes of low degree, and their rows would outweigh all
-    others. The self-loop of a node without any link is one.
+    Without self-loops a walk may oscillate forever: on a bipartite graph it never mixes.
+    Heavier self-loops would hold heat at nodes of low degree, whose rows would then outweigh all
+    others. An isolated node gets a self-loop of one.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ def with_self_loops(K: Any) -> Any:
 
 
 def strongest_columns(K: Any) -> np.ndarray:
-    """Return the column of the largest entry of each row, the first of several.
+    """Return the column of the largest entry of each row, the first one if tied.
 
     Examples
     --------
@@ -300,7 +300,7 @@ def strongest_columns(K: Any) -> np.ndarray:
 
 
 def isolated_fraction(K: Any, sums: Any, *, linked_only: bool = False) -> float:
-    """Fraction of points whose affinity is to themselves alone, but for a millionth.
+    """Fraction of points with less than a millionth of affinity to other points.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ def isolated_fraction(K: Any, sums: Any, *, linked_only: bool = False) -> float:
         ``K 1``.
     linked_only : bool, default=False
         Whether points without any link are left out: an isolated node of a graph is a connected
-        component of its own. Where all are isolated, none is left out.
+        component of its own. If no point has a link, none is left out.
 
     Examples
     --------

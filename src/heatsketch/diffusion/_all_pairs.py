@@ -1,8 +1,7 @@
-"""The heat operator of all pairs of points, which can be made again from the points.
+"""Heat operator of all pairs of points, recomputed from the points on demand.
 
-All pairs take memory for the square of the number of points, and hardly any time. So they are
-kept in memory while they are used, but in no pickle and in no file: there the points stand for
-them.
+The affinities of all pairs take memory quadratic in the number of points, and little time to
+compute. They are kept in memory while in use, but pickles and files hold only the points.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from heatsketch.graph._pairwise import DistanceTiles
 
 @dataclass(frozen=True, eq=False)
 class AllPairs:
-    """``diag(left) K diag(right)`` with a Gaussian ``K`` that is made when it is first needed.
+    """``diag(left) K diag(right)`` with a Gaussian ``K`` computed on first use.
 
     Attributes
     ----------
     neighbors : Neighbors
         The points.
     scales : array of shape (n_points,) or None
-        Local scales, where the bandwidth is local.
+        Local scales, if the bandwidth is local.
     bandwidth : float
         The bandwidth of squared distances, in units of the scales.
     in_tiles : bool
-        Whether ``K`` is recomputed at every product instead.
+        Whether ``K`` is recomputed at every product, instead of kept.
     left, right : arrays of shape (n_points,)
         The weights.
 
@@ -80,20 +79,21 @@ class AllPairs:
         return Scaled(self.K, self.left, self.right) @ block
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what can be made again."""
+        """Leave out what can be recomputed."""
         return {name: value for name, value in vars(self).items() if name != "K"}
 
 
 def remembering_points(
     A: HeatOperator, neighbors: Any, *, scales: Any, bandwidth: float
 ) -> HeatOperator:
-    """Return the same operator, known by its points wherever it can be made again from them.
+    """Return the same operator as :class:`AllPairs` if it is one of all pairs.
 
     Parameters
     ----------
     A : HeatOperator
     neighbors : Neighbors
-        What the affinity was made from; anybody else's is left alone, as are sparse graphs.
+        What the affinity was computed from. With objects of other types, and for sparse graphs,
+        ``A`` is returned unchanged.
     scales, bandwidth :
         As for :class:`AllPairs`.
 
@@ -116,5 +116,5 @@ def remembering_points(
         return A
     in_tiles = isinstance(matrix.K, DistanceTiles)
     pairs = AllPairs(neighbors, scales, bandwidth, in_tiles, matrix.left, matrix.right)
-    vars(pairs)["K"] = matrix.K  # where cached_property looks for it
+    vars(pairs)["K"] = matrix.K  # the cache of cached_property
     return HeatOperator(pairs, A.s, A.stationary)

@@ -1,12 +1,12 @@
-r"""All diffusion times at once: the sum that needs no choice of a power.
+r"""All diffusion times at once: a sum that needs no choice of a power.
 
 .. math:: Y = \frac{1}{\sqrt k} f(\tilde A) G, \qquad
           f(x) = \sum_{p \ge p_0} \alpha^{p - p_0} x^p = \frac{x^{p_0}}{1 - \alpha x},
           \qquad \alpha = 1 - \frac{1}{T}
 
-:math:`\tilde A` is the heat operator without its stationary direction and ``T`` the horizon: heat
-is lost at the rate ``1 / T`` at every step. As ``T`` grows and for ``p_0 = 1`` the distance between
-rows of :math:`f(\tilde A)` is that of diffusion pseudotime (Haghverdi et al., 2016).
+:math:`\tilde A` is the heat operator without its stationary direction and ``T`` the horizon: a
+fraction ``1 / T`` of the heat is lost at every step. For ``p_0 = 1`` and large ``T`` the distance
+between rows of :math:`f(\tilde A)` is that of diffusion pseudotime (Haghverdi et al., 2016).
 
 ``f`` is applied as a fixed polynomial. With the spectrum of :math:`\tilde A` in ``[low, high]``
 mapped to ``[-1, 1]`` by ``z(x)``, and ``z_0 = z(1 / alpha)``,
@@ -17,13 +17,13 @@ mapped to ``[-1, 1]`` by ``z(x)``, and ``z_0 = z(1 / alpha)``,
             \sum_{j < n} (2 - [j = 0]) \frac{\sinh (n - j) \theta}{\sinh \theta} T_j(z),
           \qquad \cosh \theta = z_0.
 
-Every eigenvalue in ``[low, high]`` has a relative error of at most :math:`1 / T_n(z_0)`, which is
-therefore a bound of the relative error of every distance. No inner products are needed: the number
-of products is known before the first one, and the polynomial depends on ``A`` alone, not on ``G``.
+The relative error at every eigenvalue in ``[low, high]`` is at most :math:`1 / T_n(z_0)`, so this
+also bounds the relative error of every distance. No inner products are needed: the number of
+products is known in advance, and the polynomial depends on ``A`` alone, not on ``G``.
 
-In a graph of several connected components each component has a stationary direction of its own.
-All of them are left out, so that distances within a component are those of the component alone, and
-components are moved apart as a whole: see :meth:`Components.offsets`.
+In a graph of several connected components each component has its own stationary direction. All of
+them are left out, so that distances within a component are those of the component alone. Components
+are moved apart as a whole: see :meth:`Components.offsets`.
 """
 
 from __future__ import annotations
@@ -49,31 +49,31 @@ from heatsketch.diffusion._chebyshev import (
     ratio,
 )
 
-# Flat from 1000 on for real data, and from 10,000 on for long curves: docs/background/method.md.
+# Results level off at 1000 for real data, and at 10,000 for long curves: docs/background/method.md.
 HORIZON = 10_000
-# Relative error of distances; a sketch of 64 components has one of 9 %.
+# Relative error of distances; that of a sketch of 64 components is 9 %.
 TOLERANCE = 0.01
-# Lanczos: checked after so many steps, and whenever a quarter as many have been added. The interval
-# is settled once the residual of the largest Ritz value is so small a share of the gap to its end.
-# It is taken if later checks find nothing beyond it, until an eigenvalue that hides beyond by half
-# of the gap, as that of a small group may, has a probability below one half, whatever the spectrum.
-# Of 8 graphs made to hide one (test_all_times.py), none did then, and 3 before there was this rule.
+# Lanczos: checked after FIRST_CHECK steps, and then after every quarter more. The interval is
+# settled once the residual of the largest Ritz value is at most SETTLED of the gap to the end. It
+# is accepted if later checks find no eigenvalue beyond, until the probability that one lies beyond
+# by HIDDEN of the gap, as that of a small group may, is below RISK for any spectrum. Of 8 graphs
+# built to hide one (test_all_times.py), none did then; without this rule, 3 did.
 FIRST_CHECK, MOST_STEPS, SETTLED, HIDDEN, RISK = 16, 1000, 0.25, 0.5, 0.5
-# By how much connected components are moved apart, over the root mean square row of the embedding.
+# Distance between connected components, in units of the root mean square row of the embedding.
 SEPARATION = 8
 GRID = 64
 QUARTERS = tuple(math.sqrt(math.sqrt(2.0**quarter)) for quarter in range(4))  # 2**(1/4) and so on
 
 
 class Resolvent(NamedTuple):
-    r"""A sum over all times that is one product from its end.
+    r"""A sum over all times that lacks the last product with ``A``.
 
     Attributes
     ----------
     block : array of shape (n, k)
-        :math:`W = (I - \alpha \tilde A)^{-1} B` for the block ``B`` that was given.
+        :math:`W = (I - \alpha \tilde A)^{-1} B` for the given block ``B``.
     n_products : int
-        Products with ``A`` that it took, those of single vectors not counted.
+        Products with ``A``, those of single vectors not counted.
     """
 
     block: Any
@@ -89,7 +89,7 @@ def sketch_all_times(
     tolerance: float = TOLERANCE,
     horizon: float = HORIZON,
 ) -> Any:
-    r"""Embedding :math:`Y = f(\tilde A) G / \sqrt k` by all diffusion times together.
+    r"""Embedding :math:`Y = f(\tilde A) G / \sqrt k` over all diffusion times.
 
     Parameters
     ----------
@@ -99,12 +99,12 @@ def sketch_all_times(
     first_power : int, default=1
         Power :math:`p_0` at which the sum starts.
     labels : array of int of shape (n,), optional
-        Connected component of each row, numbered from 0; left out if there is only one.
+        Connected component of each row, numbered from 0; omit it if there is only one.
     tolerance : float, default=0.01
-        Bound of the relative error of distances. Those to a small group of points that hardly any
-        heat leaves may exceed it, if Lanczos overlooks the group, which is unlikely.
+        Bound of the relative error of distances. Those to a small, almost disconnected group of
+        points may exceed it if Lanczos misses the group, which is unlikely.
     horizon : float, default=10000
-        ``T``: heat is lost at the rate ``1 / T`` at every step.
+        ``T``: a fraction ``1 / T`` of the heat is lost at every step.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def sketch_all_times(
 
     Examples
     --------
-    One direction is left here, of eigenvalue 1/3, and 1/3 + 1/9 + ... = 1/2:
+    Only one direction remains here, with eigenvalue 1/3, and 1/3 + 1/9 + ... = 1/2:
 
     >>> import numpy as np
     >>> from heatsketch.diffusion import heat_operator, sketch_all_times, symmetric_scaling
@@ -134,7 +134,7 @@ def sketch_all_times(
 
 
 def all_times_weights(values: np.ndarray, first_power: float) -> np.ndarray:
-    r"""Return :math:`f(x) = x^{p_0} / (1 - \alpha x)` of some eigenvalues.
+    r"""Return :math:`f(x) = x^{p_0} / (1 - \alpha x)` for some eigenvalues.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def resolvent(
     block : array of shape (n, k)
         Overwritten.
     components : Components, optional
-        Of a graph that has several.
+        Required if the graph has several.
     tolerance, horizon : float
         As for :func:`sketch_all_times`.
 
@@ -196,7 +196,7 @@ def resolvent(
         n_products += vectors.degree
         if interval == WHOLE or ratio(frobenius_norm(vectors.current), size) <= 2:
             return Resolvent(without_stationary(A, found, components, out=found), n_products)
-        # Eigenvalues lie outside: the vectors grew. What is left to solve for is known.
+        # The vectors grew, so eigenvalues lie outside. The remaining right-hand side is known.
         block = vectors.current / math.cosh(vectors.degree * math.acosh(_pole(interval, end)))
         interval = WHOLE
 
@@ -205,11 +205,11 @@ WHOLE = Interval(-1.0, 1.0)
 
 
 def _coefficients(interval: Interval, end: float, tolerance: float) -> np.ndarray:
-    """Return those of the sum over polynomials in the docstring of this module."""
+    """Return the coefficients of the polynomial in the docstring of this module."""
     width = interval.high - interval.low
     n = math.ceil(math.acosh(1 / tolerance) / math.acosh(_pole(interval, end)))
-    # sinh(j t) / sinh(t) is the polynomial U_{j-1}, and cosh(n t) is T_n: the recurrence gives them
-    # to the same bits on every machine.
+    # sinh(j t) / sinh(t) is the polynomial U_{j-1}, and cosh(n t) is T_n: by recurrence they are
+    # bit-identical on every machine.
     pole, second = _pole(interval, end), [0.0, 1.0]
     while len(second) <= n:
         second.append(2 * pole * second[-1] - second[-2])
@@ -220,7 +220,7 @@ def _coefficients(interval: Interval, end: float, tolerance: float) -> np.ndarra
 
 
 def _pole(interval: Interval, end: float) -> float:
-    """Return where the pole lies if the interval is mapped to [-1, 1]."""
+    """Return the position of the pole when the interval is mapped to [-1, 1]."""
     low, high = interval
     return (2 * end - high - low) / (high - low)
 
@@ -229,11 +229,11 @@ def _pole(interval: Interval, end: float) -> float:
 
 
 def spectrum(A: Any, components: Components | None = None, end: float = 1.0) -> Interval:
-    """Return where the spectrum of ``A`` lies, stationary directions left out, or somewhat more.
+    """Return an interval that holds the nonstationary spectrum of ``A``.
 
-    These are steps of Lanczos on one random vector, until the distance between the largest
-    eigenvalue and ``end`` is known. Both ends are rounded outwards to a grid, so that they depend
-    on ``A`` alone.
+    Lanczos steps on one random vector are taken until the distance between the largest eigenvalue
+    and ``end`` is known. Both ends are rounded outwards to a grid, so that they depend on ``A``
+    alone.
 
     Examples
     --------
@@ -256,7 +256,7 @@ def spectrum(A: Any, components: Components | None = None, end: float = 1.0) -> 
         following, _ = A.step(current, w, factors=factors, out=previous)
         square, along, beyond = _products(current, following)
         diagonal.append(float(along / square))
-        # Divided by the square, which is one but for rounding: else that would grow at every step.
+        # The square is one up to rounding; dividing by it keeps that error from growing.
         side.append(math.sqrt(max(beyond - along**2 / square, 0.0)))
         if side[-1] < 16 * machine_epsilon(A.dtype):
             break
@@ -279,17 +279,18 @@ def spectrum(A: Any, components: Components | None = None, end: float = 1.0) -> 
 
 
 def _hidden(n_steps: int, n_rows: int) -> float:
-    """Return how far beyond the largest Ritz value an eigenvalue may lie, over the whole width.
+    """Bound how far an eigenvalue lies beyond the largest Ritz value.
 
-    It lies farther with a probability below ``RISK``, whatever the spectrum: theorem 4.2 of
-    Kuczynski and Wozniakowski (1992), Estimating the largest eigenvalue by the power and Lanczos
-    algorithms with a random start, SIAM J. Matrix Anal. Appl. 13.
+    The bound is relative to the width of the spectrum, and is exceeded with a probability below
+    ``RISK`` for any spectrum: theorem 4.2 of Kuczynski and Wozniakowski (1992), Estimating the
+    largest eigenvalue by the power and Lanczos algorithms with a random start, SIAM J. Matrix Anal.
+    Appl. 13.
     """
     return (math.log(1.648 * math.sqrt(n_rows) / RISK) / (2 * n_steps - 1)) ** 2
 
 
 def _ends(diagonal: list[float], side: list[float]) -> tuple[float, float, float]:
-    """Return a lower bound of the spectrum, the largest Ritz value and its residual."""
+    """Return a lower bound of the spectrum, its largest Ritz value and residual."""
     values, vectors = eigh_tridiagonal(diagonal, side[1:-1])
     # An eigenvalue lies within the residual of each Ritz value.
     residuals = np.abs(side[-1] * vectors[-1])
@@ -297,19 +298,19 @@ def _ends(diagonal: list[float], side: list[float]) -> tuple[float, float, float
 
 
 def _interval(low: float, largest: float, residual: float, end: float) -> Interval:
-    """Return what the ends say of the spectrum, rounded outwards."""
-    # Zero belongs to it: the eigenvalue of the stationary direction, once that is left out.
+    """Return the interval between the ends, rounded outwards."""
+    # It includes zero, the eigenvalue of the stationary direction after deflation.
     low = min(max(math.floor(low * GRID) / GRID, -1.0), 0.0)
     # A Ritz value is below its eigenvalue by about residual**2 / gap.
     gap = end - largest - residual * min(max(SETTLED, residual / (end - largest)), 1.0)
-    if gap <= 2 * (end - 1):  # the horizon is nearer
+    if gap <= 2 * (end - 1):  # the horizon is the limit
         return Interval(low, 1.0)
     octave, quarter = divmod(math.floor(4 * math.log2(gap)), 4)
     return Interval(low, min(end - math.ldexp(QUARTERS[quarter], octave), 1.0))
 
 
 def _products(x: Any, y: Any) -> np.ndarray:
-    """Return ``x @ x``, ``x @ y`` and ``y @ y`` of columns, the same bits in any row partition."""
+    """Return ``x @ x``, ``x @ y`` and ``y @ y``, identical for any row partition."""
     return np.cumsum(np.concatenate(from_each_block(_products_of_pieces, x, y)), axis=0)[-1]
 
 
@@ -343,12 +344,12 @@ class Components:
         return np.sqrt(self._sums(v, v)[:, 0])
 
     def offsets(self, G: Any, embedding: Any) -> np.ndarray:
-        r"""Return what is added to all rows of a component, so that components lie apart.
+        r"""Return the offset added to all rows of each component, to separate them.
 
-        The sum over all times of what a component keeps for ever has no end. Components are moved
-        into the directions of these sums instead, by eight times the root mean square of the rows
-        of the embedding: far, unless rows differ widely in length, and not so far that they
-        outweigh everything else. The largest component stays in place.
+        The sum over all times of the stationary part of a component diverges. Components are moved
+        in the directions of these sums instead, by eight times the root mean square row of the
+        embedding: far, unless rows differ widely in length, but not so far that offsets outweigh
+        everything else. The largest component is not moved.
 
         Parameters
         ----------
@@ -375,7 +376,7 @@ class Components:
         return _by_rows(_deflated, block, v, self.labels[:, np.newaxis], coefficients=coefficients)
 
     def _sums(self, v: Any, block: Any) -> np.ndarray:
-        """Return ``v @ block`` over each component, the same bits in any row partition."""
+        """Return ``v @ block`` by component, identical for any row partition."""
         found = from_each_block(_component_sums, block, v, self.labels[:, np.newaxis])
         pieces = [piece for pieces in found for piece in pieces]
         n_components = 1 + max(int(labels[-1]) for labels, _ in pieces)
@@ -401,14 +402,14 @@ def add_offsets(block: Any, labels: Any, offsets: np.ndarray) -> Any:
 def without_stationary(
     A: Any, block: Any, components: Components | None, *, out: Any = None
 ) -> Any:
-    """Return a block without stationary directions; ``out`` may be the block itself."""
+    """Remove stationary directions from a block; ``out`` may be the block itself."""
     return A.deflate(block, out=out) if components is None else components.deflate(block)
 
 
 def _component_sums(
     block: np.ndarray, v: np.ndarray, labels: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return for each ``PIECE`` rows the labels that occur, in order, and their sums."""
+    """Return the sorted labels and their sums, for every ``PIECE`` rows."""
     found = []
     for start in range(0, len(block), PIECE):
         rows = slice(start, start + PIECE)
@@ -433,7 +434,7 @@ def _deflated(
     block: np.ndarray, v: np.ndarray, labels: np.ndarray, coefficients: np.ndarray
 ) -> np.ndarray:
     found, coefficients = np.empty_like(block), coefficients.astype(block.dtype)
-    for start in range(0, len(block), PIECE):  # so that there is never a third block
+    for start in range(0, len(block), PIECE):  # avoids a third block in memory
         rows = slice(start, start + PIECE)
         found[rows] = block[rows] - v[rows] * coefficients[labels[rows, 0]]
     return found

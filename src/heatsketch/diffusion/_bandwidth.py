@@ -1,12 +1,12 @@
-r"""The bandwidth of the kernel, and the intrinsic dimension, from the distances themselves.
+r"""Estimates of kernel bandwidth and intrinsic dimension from distances.
 
 .. math:: m(\varepsilon) = \frac{1}{n} \sum_i
           2 \, \frac{d \log \sum_j \exp(-d^2_{ij} / \varepsilon)}{d \log \varepsilon}
 
 On a manifold of dimension :math:`m` each sum grows as :math:`\varepsilon^{m/2}`, so that the curve
-comes near to :math:`m`. Two things bend it. It falls where a point has only itself for a
-neighbour, and where the manifold ends. It rises where the manifold bends: chords are shorter than
-the way along it, and the curve overshoots, to 1.2 on a circle.
+comes close to :math:`m`. There are two deviations. The curve falls where a point has no neighbour
+but itself, and where the manifold ends. It rises where the manifold bends: chords are shorter than
+paths along it, and the curve overshoots, to 1.2 on a circle.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ from heatsketch._core.partitioned import is_lazy
 from heatsketch.exceptions import DegenerateKernelError, MissingValueError
 from heatsketch.graph._metrics import check_nonzero_rows, squared_distances_to
 
-EPSILON_ROWS = 1000  # points whose distances are looked at
-EPSILON_POINTS = 200_000  # at most, to which they are
+EPSILON_ROWS = 1000  # sampled points
+EPSILON_POINTS = 200_000  # at most, whose distances to the sampled points are computed
 EPSILON_ENTRIES = 5_000_000  # distances in all
-CHUNK_ENTRIES = 500_000  # at a time in a thread
+CHUNK_ENTRIES = 500_000  # distances per thread at a time
 
-MOST_ROWS = 10_000  # of squared distances that are given
-ROWS_AT_A_TIME = 1000  # whose histograms are held
+MOST_ROWS = 10_000  # rows used of given squared distances
+ROWS_AT_A_TIME = 1000  # rows whose histograms are in memory
 N_BINS = 1000  # of logarithms of squared distances
-N_EPSILONS = 400  # of the curve
-FOOT = 0.7  # of the highest point of the curve, where the hill around it begins and ends
+N_EPSILONS = 400  # points of the curve
+FOOT = 0.7  # of the maximum of the curve: the hill around it begins and ends at this height
 CAUTION = 6  # power of the overshoot by which epsilon shrinks: on a circle 1.17**6, or 2.5
 
 
 class EpsilonEstimate(NamedTuple):
-    r"""A bandwidth, the intrinsic dimension there, and the curve that the bandwidth is read from.
+    r"""Bandwidth, intrinsic dimension there, and the curve they are read from.
 
     Attributes
     ----------
     epsilon : float
         The bandwidth.
     dimension : float
-        Twice :math:`d \log \sum K_{ij} / d \log \varepsilon` there, where the sum is over pairs
-        that are apart; but no more than the height of the peak that epsilon is read from.
+        Twice :math:`d \log \sum K_{ij} / d \log \varepsilon` there, summed over pairs at positive
+        distance; but at most the height of the peak that epsilon is read from.
     epsilons, dimensions : arrays
-        The curve: twice the slope of the logarithm of a point's kernel sum, itself included, on
-        average over the points. It falls to zero on both sides.
+        The curve: twice the slope of the logarithm of a point's kernel sum, the point itself
+        included, averaged over the points. It falls to zero on both sides.
 
     Examples
     --------
@@ -75,28 +75,28 @@ class EpsilonEstimate(NamedTuple):
 
 
 def estimate_epsilon(X: Any, *, metric: Any = None) -> EpsilonEstimate:
-    r"""Widest kernel that still sees the intrinsic dimension.
+    r"""Estimate the largest bandwidth at which the intrinsic dimension shows.
 
     On a manifold of dimension :math:`m` kernel sums grow as
     :math:`\sum_j \exp(-d^2_{ij}/\varepsilon) \propto \varepsilon^{m/2}` while
     :math:`\varepsilon` lies between the spacing of the points and the size of the manifold, and
-    are flat outside. Where they are steepest, the kernel is as wide as it may be (Coifman,
-    Shkolnisky, Sigworth and Singer, 2008).
+    are flat outside. The bandwidth is taken where they are steepest (Coifman, Shkolnisky, Sigworth
+    and Singer, 2008).
 
-    But a closed curve is steepest where the kernel reaches across it, which a kernel half as wide
-    does not. Therefore the slope there, over the slope at half the width, tells by how much
-    epsilon has to shrink: by the sixth power of that ratio, where it is above one.
+    On a closed curve the sums are steepest where the kernel reaches across it, and a kernel half as
+    wide does not. Epsilon is therefore corrected by the ratio of the slope there to the slope at
+    half the width: where that ratio is above one, epsilon is divided by its sixth power.
 
     Parameters
     ----------
     X : array or CSR array of shape (n_rows, n_points), or points
-        Squared distances of some points to all points. A sample of a few hundred rows will do,
-        and of more than 10,000 only every second, third, ... is used. A graph cut to near
-        neighbours gives too small an epsilon.
+        Squared distances of some points to all points. A sample of a few hundred rows is enough;
+        of more than 10,000 rows only every second, third, ... is used. A graph truncated to
+        nearest neighbours gives too small an epsilon.
     metric : str, callable or None, default=None
-        If given, ``X`` holds points, one a row, and this is how far they are apart: a name from
-        ``METRICS``, ``"precomputed"`` for distances, or a function of two points. Of many points
-        a sample is used, always the same.
+        If given, ``X`` holds points, one per row, and this is their metric: a name from
+        ``METRICS``, ``"precomputed"`` for distances, or a function of two points. If there are
+        many points a sample is used, always the same one.
 
     Returns
     -------
@@ -136,10 +136,10 @@ def estimate_epsilon(X: Any, *, metric: Any = None) -> EpsilonEstimate:
 
 
 def sampled_squares(X: Any, *, metric: Any, keys: np.ndarray) -> Any:
-    """Squared distances of some points to all points, or to many, for :func:`estimate_epsilon`.
+    """Squared distances of a sample of points, for :func:`estimate_epsilon`.
 
-    The points with the smallest keys are sampled, so that their order does not matter. Each is
-    among those to which distances are taken.
+    The points with the smallest keys are sampled, so that their order does not matter. Distances
+    are taken to all points, or to a larger sample that includes these points.
 
     Parameters
     ----------
@@ -153,8 +153,8 @@ def sampled_squares(X: Any, *, metric: Any, keys: np.ndarray) -> Any:
     Returns
     -------
     array of shape (n_drawn, n_points)
-        A CSR array where sparse distances were given. In all at most ``EPSILON_ENTRIES``, of at
-        most ``EPSILON_ROWS`` points to at most ``EPSILON_POINTS``.
+        A CSR array if sparse distances were given. At most ``EPSILON_ENTRIES`` in all, of at most
+        ``EPSILON_ROWS`` points to at most ``EPSILON_POINTS``.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def sampled_squares(X: Any, *, metric: Any, keys: np.ndarray) -> Any:
 
 
 def _smallest(keys: np.ndarray, n_drawn: int) -> np.ndarray:
-    """Return the places of the smallest keys, in order."""
+    """Return the indices of the smallest keys, in ascending order."""
     if n_drawn >= len(keys):
         return np.arange(len(keys))
     return np.sort(np.argpartition(keys, n_drawn)[:n_drawn])
@@ -196,7 +196,7 @@ def _smallest(keys: np.ndarray, n_drawn: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Bins:
-    """Bins for the logarithms of squared distances: sums need each to a few percent only."""
+    """Bins for logarithms of squared distances: sums need few percent accuracy."""
 
     lowest: float
     width: float
@@ -208,7 +208,7 @@ class _Bins:
             return np.exp(self.lowest + self.width * (np.arange(N_BINS) + 0.5))
 
     def counts(self, squares: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return how many squares of each row are in each bin, and how many are zero."""
+        """Return for each row the counts per bin, and the number of zeros."""
         rows = np.repeat(np.arange(len(lengths)), lengths)
         is_apart = squares > 0
         logs = np.log(squares[is_apart], dtype=np.float64)
@@ -220,7 +220,7 @@ class _Bins:
 
 
 def _read_curve(squares: np.ndarray, row_starts: np.ndarray) -> EpsilonEstimate:
-    """Draw the curve and read it; ``row_starts`` says where the squares of each row begin."""
+    """Compute the curve and read the estimates; ``row_starts`` is an ``indptr``."""
     apart = squares[squares > 0]
     smallest, largest = float(apart.min()), float(apart.max())
     lowest, highest = np.log([smallest, largest])
@@ -233,15 +233,15 @@ def _read_curve(squares: np.ndarray, row_starts: np.ndarray) -> EpsilonEstimate:
     first, peak = _hill(dimensions)
     epsilon = float(epsilons[peak])
     overshoot = _dimension(counts, bins, epsilon) / _dimension(counts, bins, epsilon / 4)
-    # Pairs that are almost equal would look like an overshoot, but do not make a hill.
+    # Near-duplicate pairs resemble an overshoot, but do not produce a hill.
     epsilon = max(epsilon / max(overshoot, 1.0) ** CAUTION, float(epsilons[first]))
-    # Between regular points there are no small distances, and the slope of the others is high.
+    # Regularly spaced points have no small distances, and the slope of the others is high.
     dimension = min(_dimension(counts, bins, epsilon), float(dimensions[peak]))
     return EpsilonEstimate(_rounded(epsilon), dimension, epsilons, dimensions)
 
 
 def _rounded(epsilon: float) -> float:
-    """Round to 36 bits: the last ones differ between the mathematics libraries of machines."""
+    """Round to 36 bits, since the last bits differ between math libraries."""
     mantissa, exponent = math.frexp(epsilon)
     return math.ldexp(round(math.ldexp(mantissa, 36)), exponent - 36)
 
@@ -249,7 +249,7 @@ def _rounded(epsilon: float) -> float:
 def _mean_dimensions(
     squares: np.ndarray, row_starts: np.ndarray, bins: _Bins, epsilons: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return twice the mean slope of rows, in which every point counts alike, and all counts."""
+    """Return twice the mean slope of rows, and the total count in each bin."""
     affinities, growths = _kernel(bins, epsilons)
     n_rows = len(row_starts) - 1
     dimensions, all_counts = np.zeros(len(epsilons)), np.zeros(N_BINS)
@@ -263,13 +263,13 @@ def _mean_dimensions(
 
 
 def _dimension(counts: np.ndarray, bins: _Bins, epsilon: float) -> float:
-    """Return twice the slope of the kernel sum over all pairs that are apart."""
+    """Return twice the slope of the kernel sum over pairs at positive distance."""
     affinities, growths = _kernel(bins, np.array([epsilon]))
     return float(2 * (counts @ growths)[0] / (counts @ affinities)[0])
 
 
 def _kernel(bins: _Bins, epsilons: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the affinity in each bin, and its derivative by the logarithm of epsilon."""
+    """Return the affinity in each bin, and its derivative in log epsilon."""
     with np.errstate(over="ignore"):
         # Where exp(-scaled) is 0 anyway, keep 0 * inf from being nan.
         scaled = np.minimum(bins.sizes[:, np.newaxis] / epsilons, 1000)
@@ -278,10 +278,10 @@ def _kernel(bins: _Bins, epsilons: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _hill(whole: np.ndarray) -> tuple[int, int]:
-    """Return where the hill around the steepest point begins, and where its last rise ends.
+    """Return where the highest hill begins, and where its last rise ends.
 
-    Noise has a peak of its own, on the left and often higher; what it hides is the last peak of
-    the same hill. Clusters far apart have one, too, on the right, but of another hill.
+    Noise has its own peak on the left, which is often higher; the peak of the signal is the last
+    one of the same hill. Clusters far apart have a peak on the right, too, but of another hill.
     """
     low = np.flatnonzero(whole < FOOT * whole.max())
     low = np.concatenate([[-1], low, [len(whole)]])
@@ -295,7 +295,7 @@ def _hill(whole: np.ndarray) -> tuple[int, int]:
 
 
 def _checked(X: Any, metric: Any) -> Any:
-    """Return plain floats; what is missing among squared distances is counted later."""
+    """Return plain floats; missing squared distances are counted later."""
     is_given = metric is None or metric == "precomputed"
     if is_given:
         check_not_filled(X, "X")
@@ -309,7 +309,7 @@ def _checked(X: Any, metric: Any) -> Any:
 
 
 def _rows(X: Any) -> Any:
-    """Return an array or a CSR array, which has rows."""
+    """Return an array or a CSR array, which can be indexed by rows."""
     return sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
 
 

@@ -1,11 +1,11 @@
-r"""Functions of an operator, as sums of Chebyshev polynomials.
+r"""Functions of an operator as Chebyshev series.
 
 .. math:: f(A) x = \sum_j c_j T_j(A) x, \qquad T_{j+1}(A) x = 2 A T_j(A) x - T_{j-1}(A) x
 
-Each polynomial is one more product, and several functions share them. The error of a sum is
-relative to the block it starts from, and what it should find may be much smaller. So each sum
-measures itself: it goes on until the rest is small against what it found, and gives up where
-rounding is not.
+Each polynomial costs one product, and several functions share them. The error of a sum is relative
+to the initial block, while the result may be much smaller. So the norm of each sum is checked:
+terms are added until the remainder is small relative to the sum, and the sum is dropped if the
+rounding error is not.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from scipy.linalg import eigh_tridiagonal
 
 from heatsketch._core.partitioned import computed, from_each_block, from_each_piece, normal_vector
 
-# After so many products, and whenever half as many have been added, a sum is looked at.
+# Sums are first checked after this many products, and then after every half more.
 FIRST_LOOK = 32
 LANCZOS_STEPS = 20
 GRID = 64
 
 
 class Interval(NamedTuple):
-    """Where the spectrum should lie."""
+    """Interval that should contain the spectrum."""
 
     low: float
     high: float
 
 
 class Series:
-    """Coefficients of a sum, and what is lost by cutting it."""
+    """Coefficients of a sum, and bounds of its truncation error."""
 
     def __init__(self, coefficients: np.ndarray, beyond: float = 0.0) -> None:
-        self.coefficients = coefficients.tolist()  # numbers that leave float32 blocks float32
+        self.coefficients = coefficients.tolist()  # Python floats keep float32 blocks float32
         # tails[d] bounds all terms above degree d, since |T_j| <= 1.
         tails = np.cumsum(np.abs(coefficients[:0:-1]))[::-1]
         self.tails = np.append(tails, 0.0) + beyond
@@ -47,13 +47,13 @@ class Series:
         return self.coefficients[degree] if degree < len(self.coefficients) else 0.0
 
     def degree(self, tolerance: float) -> float:
-        """Return the least degree whose tail is within a tolerance; infinity if none is."""
+        """Return the least degree whose tail is within a tolerance, or infinity."""
         within = np.flatnonzero(self.tails <= tolerance)
         return int(within[0]) if len(within) else math.inf
 
 
 class Recurrence:
-    """The last two Chebyshev vectors of a block, and the sums over all so far."""
+    """The last two Chebyshev vectors of a block, and the partial sums."""
 
     def __init__(self, A: Any, block: Any, interval: Interval, series: list[Series]) -> None:
         self.A, self.series, self.degree = A, series, 0
@@ -65,14 +65,14 @@ class Recurrence:
         self.current = self._next(block, (self.slope, self.shift, 0.0), out=None)
 
     def advance(self, degree: int) -> None:
-        """Go on to a degree, each vector in the memory of the last but one."""
+        """Advance to a degree; each vector overwrites the last but one."""
         factors = 2 * self.slope, 2 * self.shift, 1.0
         while self.degree < degree:
             following = self._next(self.current, factors, out=self.previous)
             self.previous, self.current = self.current, following
 
     def keep(self, count: int) -> None:
-        """Leave off all sums but the first ones."""
+        """Keep the first ``count`` sums and drop the others."""
         self.series, self.totals = self.series[:count], self.totals[:count]
 
     def _next(self, block: Any, factors: tuple[float, float, float], *, out: Any) -> Any:
@@ -93,9 +93,9 @@ def chebyshev_sums(
 ) -> tuple[list[Any], int, float]:
     """Sum several series, the fastest first, over the same Chebyshev vectors.
 
-    Returns the sums whose relative error is within the tolerance, which are the first ones of
-    those asked for; the degree reached; and by how much the vectors grew, which they do if the
-    spectrum leaves the interval.
+    Returns the leading sums, as many as have a relative error within the tolerance; the degree
+    reached; and the growth of the vectors, which is above one if eigenvalues lie outside the
+    interval.
     """
     block = A.deflate(block)
     size, rounding = frobenius_norm(block), machine_epsilon(block.dtype)
@@ -107,7 +107,7 @@ def chebyshev_sums(
         growth = max(1.0, ratio(frobenius_norm(vectors.current), size))
         degrees = []
         for s, total in zip(vectors.series, vectors.totals, strict=True):
-            # Rounding and what is cut off are relative to the vectors, the tolerance to the sum.
+            # Rounding and truncation are relative to the vectors, the tolerance to the sum.
             found = ratio(frobenius_norm(total), size * growth)
             affordable = rounding * math.sqrt(vectors.degree) <= tolerance * found
             degrees.append(s.degree(cut * found) if affordable else math.inf)
@@ -120,17 +120,17 @@ def chebyshev_sums(
 
 
 def _multiples(block: Any, factors: list[float]) -> Any:
-    """Return a multiple of a block for each factor: one array, or a list of lazy ones."""
+    """Return a multiple of a block for each factor, as an array or lazy arrays."""
     if isinstance(block, np.ndarray):
         return np.multiply.outer(np.array(factors, block.dtype), block)
     return [factor * block for factor in factors]
 
 
 def lower_end(A: Any) -> float:
-    """Return where the spectrum of ``A`` begins, or somewhat below.
+    """Return an approximate lower bound of the spectrum of ``A``.
 
-    The shorter the interval, the shorter the sums. These are a few steps of Lanczos on one
-    column; the least eigenvalue may hide from it, but not from a sum, whose vectors then grow.
+    The shorter the interval, the shorter the sums. The bound comes from a few Lanczos steps on one
+    column. These may miss the least eigenvalue, but a sum does not: its vectors then grow.
     """
     current = normal_vector(A.stationary)
     current = current / float(np.linalg.norm(current))
@@ -146,20 +146,20 @@ def lower_end(A: Any) -> float:
     values, vectors = eigh_tridiagonal(diagonal, side[1:-1])
     # An eigenvalue lies within the residual of each Ritz value.
     low = values[0] - 2 * abs(side[-1] * vectors[-1, 0]) - 0.01
-    # Rounded down: the sums of BLAS depend on the number of threads, what follows must not.
+    # Rounded down: BLAS sums depend on the number of threads, and results must not.
     return min(max(math.floor(low * GRID) / GRID, -1.0), 0.0)
 
 
 def tolerance_of(dtype: Any) -> float:
-    """Relative error that a sum may have from rounding: 3e-9 in float64, 7e-5 in float32."""
+    """Relative error allowed for rounding: 3e-9 in float64, 7e-5 in float32."""
     return math.sqrt(machine_epsilon(dtype)) / 5
 
 
 def cut_of(dtype: Any) -> float:
-    """Relative error from what is cut off, or rounding where that is more.
+    """Relative truncation error allowed, or the rounding error if that is larger.
 
-    Pairs of points may be thousands of times closer than the block is large, above all within
-    the components of a graph that is not connected; this leaves their distances 5 digits.
+    The distance of a pair may be thousands of times smaller than the norm of the block, above all
+    within components of a disconnected graph; this leaves such distances 5 digits.
     """
     return max(3e-11, 8 * machine_epsilon(dtype))
 
@@ -170,11 +170,11 @@ def machine_epsilon(dtype: Any) -> float:
 
 
 def frobenius_norm(block: Any) -> float:
-    """Frobenius norm, computed now; scaled, since float32 has no squares of 1e-28."""
+    """Frobenius norm, computed eagerly; scaled, as float32 squares may underflow."""
     largest = max(from_each_block(_largest, block))
     if not largest > 0:
         return 0.0
-    # By chunks, so that there is never a second block.
+    # By chunks, which avoids a second block in memory.
     return largest * math.sqrt(sum(from_each_piece(partial(_sum_of_squares, unit=largest), block)))
 
 
@@ -187,5 +187,5 @@ def _sum_of_squares(piece: np.ndarray, unit: float) -> float:
 
 
 def ratio(length: float, other: float) -> float:
-    """Divide two lengths; nothing has lost nothing."""
+    """Divide two lengths; the ratio to a length of zero is one."""
     return length / other if other > 0 else 1.0

@@ -1,4 +1,4 @@
-r"""Clusters of the rows of a heat operator: k-means on rows of length one.
+r"""Clusters of the rows of a heat operator: k-means on normalized rows.
 
 .. math:: z_i = \frac{c_i}{|c_i|}, \qquad
           c_i = (v_{i0}, \; \lambda_1 v_{i1}, \ldots, \lambda_{k+1} v_{i,k+1})
@@ -6,8 +6,8 @@ r"""Clusters of the rows of a heat operator: k-means on rows of length one.
 with the stationary direction :math:`v_0` of ``A`` and its next ``k + 1`` eigenvectors, for ``k``
 clusters. Ng, Jordan and Weiss (2001) take :math:`v_0, \ldots, v_{k-1}`. Two more find clusters that
 are joined by a few links (docs/how_to/cluster.md has the measurements). Since
-:math:`\lambda_l v_l = A v_l`, a new point has coordinates by its row of ``A``, and a training point
-given again has its own.
+:math:`\lambda_l v_l = A v_l`, the coordinates of a new point follow from its row of ``A``, and a
+training point passed as a new one keeps its coordinates.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ import numpy as np
 
 from heatsketch.diffusion._spectral import SPARE, ritz_pairs
 
-MORE_VECTORS = 1  # than clusters, besides the stationary one
+MORE_VECTORS = 1  # eigenvectors beyond the number of clusters, the stationary one not counted
 TOLERANCE = 1e-4  # of the eigenvectors
-KMEANS_ROWS, KMEANS_STARTS = 50_000, 10  # rows that centres are found from, and how often
-ENTRIES = 2**22  # differences from centres that are held at a time
+KMEANS_ROWS, KMEANS_STARTS = 50_000, 10  # rows used for k-means, and number of starts
+ENTRIES = 2**22  # differences from centres in memory at a time
 
 
 def cluster_vectors(A: Any, block: Any, n_clusters: int) -> np.ndarray:
-    """Leading eigenvectors of ``A`` that tell clusters apart, the stationary one left out.
+    """Leading nonstationary eigenvectors of ``A``, which separate clusters.
 
     Parameters
     ----------
     A : HeatOperator of shape (n, n)
     block : array of shape (n, k)
-        Where the search starts, such as a sketch. One with too few columns is not used.
+        Start of the iteration, such as a sketch. Not used if it has too few columns.
     n_clusters : int
 
     Returns
@@ -57,14 +57,14 @@ def cluster_vectors(A: Any, block: Any, n_clusters: int) -> np.ndarray:
 
 
 def cluster_rows(A: Any, vectors: np.ndarray, length: float) -> np.ndarray:
-    """Return the rows ``z``, of length one, of training or new points, in float64.
+    """Return the normalized rows ``z`` of training or new points, in float64.
 
     Parameters
     ----------
     A : HeatOperator
-        Of the training points, or rows of new points.
+        Of the training points, or the rows of new points.
     vectors : array of shape (n, m)
-        What :func:`cluster_vectors` returned.
+        From :func:`cluster_vectors`.
     length : float
         Length of the stationary direction of the training points.
 
@@ -90,7 +90,7 @@ def cluster_rows(A: Any, vectors: np.ndarray, length: float) -> np.ndarray:
 
 
 def cluster_centers(rows: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
-    """Return the centres of k-means, the best of ten starts on at most 50,000 rows.
+    """Return k-means centres, the best of ten starts on at most 50,000 rows.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def cluster_centers(rows: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
     >>> sorted(cluster_centers(np.array([[0.0], [0.0], [1.0]]), 2, seed=0).ravel().tolist())
     [0.0, 1.0]
     """
-    from sklearn.cluster import KMeans  # whose import takes a while
+    from sklearn.cluster import KMeans  # slow to import
 
     if len(rows) > KMEANS_ROWS:
         some = np.random.default_rng(seed).choice(len(rows), KMEANS_ROWS, replace=False)
@@ -109,7 +109,7 @@ def cluster_centers(rows: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
 
 
 def nearest_centers(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Return the nearest centre of each row: the same one, whatever rows come with it.
+    """Return the nearest centre of each row, independently of the other rows.
 
     Examples
     --------
@@ -120,6 +120,6 @@ def nearest_centers(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """
     step = max(1, ENTRIES // centers.size)
     parts = (rows[start : start + step, np.newaxis] for start in range(0, len(rows), step))
-    # Not by a product of matrices, whose rounding depends on the number of rows.
+    # Not as a matrix product, whose rounding depends on the number of rows.
     found = [((part - centers) ** 2).sum(axis=2).argmin(axis=1) for part in parts]
     return np.concatenate(found)

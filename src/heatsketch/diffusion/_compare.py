@@ -1,28 +1,28 @@
-r"""Do groups of rows differ, and where? A permutation test of the shares of groups around rows.
+r"""Permutation test of whether, and where, groups of rows differ.
 
 .. math:: y_{ia} = \sum_j (A^p)_{ij} \, (1[g_j = a] - \pi_a), \qquad
           z_{ia} = \frac{y_{ia}}{\sqrt{\frac{1}{B + 1} \sum_b (y_{ia}^{(b)})^2}}
 
 Row ``j`` belongs to the group :math:`g_j`, and :math:`\pi_a` is the share of group ``a`` among
 units. So :math:`y_{ia} / \sum_j (A^p)_{ij}` is the share of the group around row ``i``, less its
-mean over permutations. The sum runs over the observed groups, ``b = 0``, and ``B`` permutations
-of them. The statistic is the largest :math:`|z|` over rows, groups and powers,
+mean over permutations. The sum over ``b`` runs over the observed groups, ``b = 0``, and ``B``
+permutations of them. The statistic is the largest :math:`|z|` over rows, groups and powers,
 
 .. math:: T_b = \max_{i, a, p} |z_{ia}^{(b)}|, \qquad
           P = \frac{\#\{b : T_b \ge T_0\}}{B + 1}.
 
 If groups do not differ, the ``B + 1`` columns are exchangeable, given the operator. All of them
-enter the scale of a row alike, so that :math:`T_0, \ldots, T_B` are exchangeable, too: ``P`` is at
-most ``level`` with a probability of at most ``level``, for any ``A``, number of rows and powers.
-Counted for one row and power, :math:`\#\{b : T_b \ge |z_i|\} / (B + 1)` is a p-value adjusted for
-all rows and powers (Westfall and Young, 1993): the family-wise error of the rows that are flagged
-is ``level``. A value ``y`` depends on the rows that heat reaches in ``p`` steps, and on the share
-:math:`\pi_a` in all. So a change elsewhere flags a row if heat from there reaches it, or if the
+enter the scale of a row in the same way, so that :math:`T_0, \ldots, T_B` are exchangeable, too:
+``P`` is at most ``level`` with a probability of at most ``level``, for any ``A``, number of rows
+and powers. For one row and power, :math:`\#\{b : T_b \ge |z_i|\} / (B + 1)` is a p-value adjusted
+for all rows and powers (Westfall and Young, 1993): the family-wise error of the flagged rows is
+``level``. A value ``y`` depends on the rows that heat reaches in ``p`` steps, and on the overall
+share :math:`\pi_a`. So a change elsewhere flags a row if heat from there reaches it, or if the
 change is so large that the share of the group falls everywhere else. Rows are therefore judged at
 the shortest power at which any row is flagged.
 
-A unit is a row, unless rows belong together; all rows of a unit are permuted as one. The units of
-a permutation are sorted by random numbers that depend on the seed, the unit and the permutation
+A unit is a row, unless rows belong together; all rows of a unit are permuted together. The units
+of a permutation are sorted by random numbers that depend on the seed, the unit and the permutation
 only, and assigned to the groups in this order.
 """
 
@@ -60,10 +60,10 @@ from heatsketch.graph._joined import joined_graph
 from heatsketch.graph._neighbors import Neighbors
 
 POWERS = (3, 6, 12, 24)
-SAMPLES = ("reference", "new")  # the groups of a new sample and what it is compared with
-TILE_BYTES = 2**31  # that permutations may take at a time
-KEYS_AT_A_TIME = 8  # columns that one tile of the random stream holds
-MANY_UNITS = 100  # which have more permutations than anybody draws
+SAMPLES = ("reference", "new")  # group names when a new sample is compared with a fitted one
+TILE_BYTES = 2**31  # memory for permutations at a time
+KEYS_AT_A_TIME = 8  # columns in one tile of the random stream
+MANY_UNITS = 100  # more units than this have practically unlimited permutations
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,20 +73,21 @@ class Comparison:
     Attributes
     ----------
     p_value : float
-        How likely groups that do not differ look so different around any row, at any power.
+        Probability of a difference at least this large around any row, at any power, if the groups
+        do not differ.
     power : int
-        The diffusion time that all rows are judged at: the shortest at which a row is flagged, or
-        that of the largest ``z`` if none is.
+        The diffusion time at which all rows are judged: the shortest at which a row is flagged, or
+        that of the largest ``|z|`` if none is.
     p_values : array of shape (n,)
         P-value of each row at this power, adjusted for all rows and powers.
     z : array of shape (n,)
-        How far the share of :attr:`group` around the row is from its mean over permutations, in
-        standard deviations: of all groups the one that is farthest.
+        Deviation of the share of :attr:`group` around the row from its mean over permutations, in
+        standard deviations. With several groups, the largest deviation in absolute value.
     effect : array of shape (n,)
-        That share less its mean over permutations: 0.2 where 70 % are of the group, and 50 % are
+        That share less its mean over permutations: 0.2 if 70 % are of the group, and 50 % are
         expected.
     group : array of shape (n,)
-        The group that ``z`` and ``effect`` are about; always the second of two.
+        The group that ``z`` and ``effect`` refer to; always the second one if there are two.
     groups : array
         All groups, sorted.
     level : float
@@ -119,7 +120,7 @@ class Comparison:
         return self.p_values <= self.level
 
     def at(self, rows: np.ndarray) -> Comparison:
-        """Return the comparison of some rows, or of all in another order.
+        """Return the comparison for some rows, or for all in another order.
 
         Parameters
         ----------
@@ -169,32 +170,33 @@ def compare_groups(
     level: float = 0.05,
     seed: int = 0,
 ) -> Comparison:
-    r"""Test whether groups of rows differ, and find the rows around which they do.
+    r"""Test whether groups of rows differ, and around which rows.
 
     .. math:: y_{ia} = \sum_j (A^p)_{ij} \, (1[g_j = a] - \pi_a)
 
-    is how much more of group ``a`` is around row ``i`` than on average over permutations. The
-    test statistic is the largest :math:`|z|` over rows, groups and powers, where ``z`` is ``y`` in
-    standard deviations over permutations. With more than two groups each is compared with all
-    others together.
+    is the excess of group ``a`` around row ``i`` over its average over permutations. The test
+    statistic is the largest :math:`|z|` over rows, groups and powers, where ``z`` is ``y`` in
+    standard deviations over permutations. If there are more than two groups, each is compared with
+    all others together.
 
     Parameters
     ----------
     A : HeatOperator
     group : array of shape (n,)
-        Labels of rows, of two or more kinds.
+        Group label of each row; two or more distinct labels.
     units : array of shape (n,), optional
-        Rows with the same label belong to one unit, for instance one person, and are permuted as
-        one. All are of one group. If left out, each row is a unit.
+        Rows with the same label belong to one unit, for instance one person, and are permuted
+        together. All rows of a unit must be of one group. If omitted, each row is a unit.
     powers : iterable of int, default=(3, 6, 12, 24)
-        Diffusion times: how far around a row to look. The largest ``z`` of all powers counts, in
-        permutations too, so that the test keeps its level. Rows are flagged at the shortest power
-        that flags any, which places a change best.
+        Diffusion times, which set the size of the region around a row. The largest :math:`|z|` over
+        all powers counts, in permutations too, so that the test keeps its level. Rows are flagged
+        at the shortest power that flags any, which localizes a change best.
     n_permutations : int, default=199
+        Number of random permutations.
     level : float, default=0.05
-        Family-wise error of the rows that are flagged.
+        Family-wise error of the flagged rows.
     seed : int, default=0
-        Of the permutations.
+        Seed of the permutations.
 
     Returns
     -------
@@ -203,12 +205,13 @@ def compare_groups(
     Raises
     ------
     HeatSketchError
-        If there are no two groups, labels do not fit, or a unit has rows of two groups.
+        If there are fewer than two groups, labels do not match the rows, or a unit has rows of two
+        groups.
 
     Warns
     -----
     HeatSketchWarning
-        If units are so few that no p-value can be as small as ``level``.
+        If there are so few units that no p-value is reliably below ``level``.
 
     References
     ----------
@@ -261,10 +264,10 @@ def compare_groups(
 def compare_in_order(
     A: Any, group: Any, order: np.ndarray, ids: Any, *, units: Any, **options: Any
 ) -> Comparison:
-    """Compare groups of rows that come in another order, and return the comparison in that order.
+    """Compare groups of rows that are given and returned in another order.
 
-    ``order`` are the positions of the rows of ``A``, and ``ids`` their ids, which are the units
-    unless others are given.
+    ``order`` holds the positions of the rows of ``A``, and ``ids`` their ids, which are the units
+    by default.
     """
     group = _checked_labels("group", group, len(order))[order]
     units = in_memory(ids) if units is None else _checked_labels("units", units, len(order))[order]
@@ -274,7 +277,7 @@ def compare_in_order(
 def compare_new_rows(A: Any, order: np.ndarray, **options: Any) -> Comparison:
     """Compare the last rows of an operator, which are new, with all before them.
 
-    ``order`` are the positions of the rows before, in which the comparison returns them.
+    ``order`` holds the positions of the rows before; the comparison returns them in that order.
     """
     rows = np.concatenate([order, np.arange(len(order), A.shape[0])])
     found = compare_groups(A, rows >= len(order), units=rows, **options).at(np.argsort(rows))
@@ -295,7 +298,7 @@ def check_can_join(A: Any, neighbors: Any) -> None:
 def joined_operator(
     A: Any, neighbors: Any, X_new: Any, *, epsilon: Any, normalization: str
 ) -> HeatOperator:
-    """Return the heat operator of training points, in the order of ``A``, and of new points."""
+    """Return the heat operator of training points, as in ``A``, and new points."""
     d2 = joined_graph(neighbors, A.matrix, X_new)
     if epsilon == "local":
         scales = local_scales(d2)
@@ -307,9 +310,9 @@ def joined_operator(
 def _scales_and_maxima(
     shares: _Shares, observed: list[Any], n_permutations: int
 ) -> tuple[list[Any], np.ndarray]:
-    """Return the scales of rows at each power, and the largest ``|z|`` of each permutation."""
+    """Return the scales of rows at each power, and the maxima of permutations."""
     tiles = shares.tiles(n_permutations)
-    # One tile is kept. Several do not fit in memory together, and are computed twice.
+    # A single tile is kept. Several do not fit in memory together, and are computed twice.
     permuted = cache(shares.permuted) if len(tiles) == 1 else shares.permuted
     squares = [shares.sums_of_squares(Y[:, :-1]) for Y in observed]
     for tile in tiles:
@@ -325,15 +328,15 @@ def _scales_and_maxima(
 
 
 def _adjusted_p_values(sizes: np.ndarray, maxima: np.ndarray, dtype: Any) -> np.ndarray:
-    """Return how often permutations, the observed groups among them, have a ``|z|`` so large."""
-    # Groups that are the same but for their names have the same but for rounding.
+    """Return the share of maxima, with the observed one, that reach each ``|z|``."""
+    # Permutations that only rename the groups have the same maximum up to rounding.
     least = sizes * (1 - np.sqrt(np.finfo(dtype).eps))
     return (1 + len(maxima) - np.searchsorted(np.sort(maxima), least)) / (1 + len(maxima))
 
 
 @dataclass(frozen=True, eq=False)
 class _Shares:
-    """Shares of groups around rows, less their means: as observed, and in permutations.
+    """Centred shares of groups around rows: observed, and in permutations.
 
     Attributes
     ----------
@@ -341,7 +344,7 @@ class _Shares:
     rows : array of int of shape (n,)
         Unit and group of each row; see :class:`_Design`.
     sizes : array of int
-        How many units are of each group.
+        Number of units in each group.
     powers : list of int
     seed : int
     """
@@ -354,23 +357,23 @@ class _Shares:
 
     @property
     def n_counted(self) -> int:
-        """How many groups are counted; the second of two says it all."""
+        """Number of groups counted; of two groups only the second is needed."""
         return _n_counted(self.sizes)
 
     def observed(self) -> list[Any]:
-        """Return at each power the columns of the counted groups, and then the sums of ``A**p``."""
+        """Return columns of counted groups, and row sums of ``A**p``, at each power."""
         fill = partial(_observed_block, sizes=self.sizes, dtype=self.A.dtype)
         return self._path(over_rows(fill, self.rows, self.n_counted + 1))
 
     def permuted(self, tile: range) -> list[Any]:
-        """Return at each power the columns of the counted groups in some permutations."""
+        """Return the columns of the counted groups in a tile, at each power."""
         limits = _largest_keys(self.sizes, tile, self.seed)
         options = {"sizes": self.sizes, "seed": self.seed, "dtype": self.A.dtype}
         fill = partial(_permuted_block, limits=limits, first=tile.start, **options)
         return self._path(over_rows(fill, self.rows, len(tile) * self.n_counted))
 
     def tiles(self, n_permutations: int) -> list[range]:
-        """Return the numbers of permutations, from one on, cut so that a tile fits in memory."""
+        """Split the numbers of permutations, from one, into tiles that fit in memory."""
         n_bytes = self.A.shape[0] * self.A.dtype.itemsize * self.n_counted * (len(self.powers) + 4)
         width = max(1, TILE_BYTES // n_bytes // KEYS_AT_A_TIME) * KEYS_AT_A_TIME
         return [
@@ -379,7 +382,7 @@ class _Shares:
         ]
 
     def sums_of_squares(self, block: Any) -> Any:
-        """Return those of each counted group, over all columns."""
+        """Return the sum of squares of each counted group over all columns."""
         sums = partial(_sums_of_squares, n_counted=self.n_counted)
         if isinstance(block, np.ndarray):
             return sums(block)
@@ -396,7 +399,7 @@ class _Shares:
 
 
 def _largest_keys(sizes: np.ndarray, tile: range, seed: int) -> np.ndarray:
-    """Return the largest key of each group but the last, in each permutation."""
+    """Return the largest key of every group but the last, for each permutation."""
     n_units, lasts = int(sizes.sum()), np.cumsum(sizes)[:-1] - 1
 
     def some(first: int) -> np.ndarray:
@@ -411,7 +414,7 @@ def _largest_keys(sizes: np.ndarray, tile: range, seed: int) -> np.ndarray:
 
 
 def _in_blocks_of(A: Any, vector: np.ndarray) -> Any:
-    """Return a vector in the blocks of rows of an operator."""
+    """Return a vector partitioned like the rows of an operator."""
     if isinstance(A.stationary, np.ndarray):
         return vector
     return computed(A.matrix, np.isfinite(A.stationary) * vector)
@@ -422,13 +425,13 @@ def _n_counted(sizes: np.ndarray) -> int:
 
 
 def _centred(groups: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return for each counted group whether an entry is of it, less the share of its units."""
+    """Return indicators of the counted groups, less the shares of their units."""
     counted = np.arange(len(sizes))[-_n_counted(sizes) :]
     return (groups[..., np.newaxis] == counted) - sizes[counted] / sizes.sum()
 
 
 def _observed_block(codes: np.ndarray, *, sizes: np.ndarray, dtype: Any) -> np.ndarray:
-    """Return the columns of the counted groups, and then one of ones."""
+    """Return the columns of the counted groups, followed by a column of ones."""
     columns = _centred(codes % len(sizes), sizes)
     return np.append(columns, np.ones((len(codes), 1)), axis=1).astype(dtype)
 
@@ -481,11 +484,11 @@ def _largest_of_rows(block: np.ndarray, scale: np.ndarray) -> np.ndarray:
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Return the part in units of the whole, zero where there is nothing at all."""
+    """Return the part over the whole, or zero where the whole is zero."""
     return np.divide(part, whole, out=np.zeros(part.shape), where=whole > 0)
 
 
-# --- what comes in -------------------------------------------------------------------------
+# --- validation ----------------------------------------------------------------------------
 
 
 class _Design(NamedTuple):
@@ -496,7 +499,7 @@ class _Design(NamedTuple):
     groups : array
         Labels, sorted.
     sizes : array of int
-        How many units are of each group.
+        Number of units in each group.
     code_of_row : array of int
         Number of the unit, times the number of groups, plus the number of the group.
     """
@@ -526,7 +529,7 @@ def _design(group: Any, units: Any, n_rows: int) -> _Design:
 
 
 def _numbered(name: str, labels: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct labels, and which of them each row has."""
+    """Return the distinct labels, and the index of the label of each row."""
     values = _checked_labels(name, labels, n_rows)
     try:
         return np.unique(values, return_inverse=True)
@@ -539,7 +542,7 @@ def _numbered(name: str, labels: Any, n_rows: int) -> tuple[np.ndarray, np.ndarr
 
 
 def _checked_labels(name: str, labels: Any, n_rows: int) -> np.ndarray:
-    """Return labels as an array, one for each row, of which none is missing."""
+    """Return labels as an array, one for each row, none of them missing."""
     values = np.asarray(labels)
     if values.shape != (n_rows,):
         raise HeatSketchError(
@@ -588,9 +591,9 @@ def _check_level(level: float, n_permutations: int, sizes: np.ndarray) -> None:
 
 
 def _n_partitions(sizes: np.ndarray) -> float:
-    """Return into how many different parts of these sizes units can be dealt."""
+    """Return the number of partitions of the units into groups of these sizes."""
     n_units = int(sizes.sum())
     if n_units > MANY_UNITS:
         return np.inf
-    same = np.unique(sizes, return_counts=True)[1]  # groups that may change their names
+    same = np.unique(sizes, return_counts=True)[1]  # interchangeable groups
     return factorial(n_units) / prod(map(factorial, [*sizes.tolist(), *same.tolist()]))

@@ -1,14 +1,14 @@
-r"""How far a sketched distance may be from the true one.
+r"""Confidence intervals for sketched distances.
 
-A column of a sketch gives, for a pair of points, a number of mean zero whose variance is the
-squared diffusion distance; ``k`` columns are ``k`` independent ones. So
+For a pair of points, each column of a sketch gives a number of mean zero whose variance is the
+squared diffusion distance; the numbers of the ``k`` columns are independent. So
 
 .. math:: k \, \frac{|y_i - y_j|^2}{d_p(i, j)^2} \sim \chi^2_k
 
-exactly, if the random numbers are Gaussians. For Rademacher ones it depends on the pair: where
-two points keep their heat for themselves the numbers are 0 or :math:`\pm 2` times the same, and no
-interval of the chi-squared kind covers. But the mean of their squares is known, the mean of
-their fourth powers is at most three, and by Chernoff's bound
+exactly, if the random numbers are Gaussian. For Rademacher numbers the law depends on the pair: if
+the heat of two points does not spread, each number is 0 or :math:`\pm 2` times the same value, and
+no chi-squared interval covers. But the mean of their squares is known, the mean of their fourth
+powers is at most three, and by Chernoff's bound
 
 .. math::
 
@@ -16,28 +16,30 @@ their fourth powers is at most three, and by Chernoff's bound
     P(S \le k x) \le e^{-k D(x/3 \,\|\, 1/3)},
 
 with :math:`S = k |y_i - y_j|^2 / d_p^2`, the first for :math:`x > 1`, the second for
-:math:`x < 1`, and ``D`` the divergence of two coins. An interval from these holds for every pair.
+:math:`x < 1`, and ``D`` the divergence of two Bernoulli distributions. An interval from these holds
+for every pair.
 
-Neighbours that the sketch itself has chosen need more: it chooses those whose distances it
-estimates too small. Let the ``R`` of ``m`` candidates with the smallest estimates be chosen.
+Neighbours selected by the sketch itself need a correction, since it selects those whose distances
+it underestimates. Let the ``R`` of ``m`` candidates with the smallest estimates be selected.
 
-* **Upper ends.** If that of each candidate is too low with probability
-  :math:`\frac{\alpha}{2} \frac{R}{m}`, then at most :math:`\frac{\alpha}{2} R` of all candidates,
-  so of those chosen, have such an interval on average. (This is the false coverage rate of
-  Benjamini and Yekutieli, 2005, for a fixed number of choices.)
-* **Lower ends** need no correction. Let ``T`` be the ``R`` candidates that are nearest in truth.
-  If one outside ``T`` is chosen and its lower end is too high, its estimate exceeds ``c`` times a
-  distance that is at least all those of ``T``. The estimates of those in ``T`` that were not chosen
-  are larger still, so their lower ends are too high as well; and they are as many as were chosen
-  outside ``T``. So no more lower ends are too high among those chosen than in ``T``, and ``T`` is
-  fixed.
+* **Upper ends.** If the upper end of each candidate is too low with probability
+  :math:`\frac{\alpha}{2} \frac{R}{m}`, then on average at most :math:`\frac{\alpha}{2} R` of all
+  candidates, and so of the selected ones, have such an interval. (This is the false coverage rate
+  of Benjamini and Yekutieli, 2005, for a fixed number of selections.)
+* **Lower ends** need no correction. Let ``T`` be the ``R`` candidates that are truly nearest.
+  If one outside ``T`` is selected and its lower end is too high, its estimate exceeds ``c`` times a
+  distance that is at least as large as all those of ``T``. The estimates of those in ``T`` that
+  were not selected are larger still, so their lower ends are too high as well; and there are as
+  many of them as were selected outside ``T``. So at most as many lower ends are too high among the
+  selected candidates as in ``T``, and ``T`` is fixed.
 
 So the upper tail is multiplied by ``R / m``, and the ``R`` intervals cover with probability
-:math:`1 - \alpha` on average, however the estimates depend on each other. With
-:math:`\alpha / R` in place of :math:`\alpha` all of them cover at once with that probability.
+:math:`1 - \alpha` on average, whatever the dependence between the estimates. With
+:math:`\alpha / R` in place of :math:`\alpha` all of them cover simultaneously with that
+probability.
 
-All this is the error of the sketch. It says nothing of how well the points that were drawn
-stand for those that might have been.
+These intervals cover the error of the sketch only. They do not cover the sampling error of the
+data.
 """
 
 from __future__ import annotations
@@ -54,19 +56,19 @@ from scipy.stats import chi2, t
 from heatsketch._core.html import html_table
 from heatsketch.exceptions import HeatSketchError
 
-MOST_COMPONENTS = 1e12  # beyond all sketches, and where the chi-squared law is still accurate
+MOST_COMPONENTS = 1e12  # more than any sketch has, and the chi-squared law is still accurate
 
 
 class DistanceEstimate(NamedTuple):
-    r"""Sketched diffusion distances :math:`|y_i - y_j|`, and intervals that cover the true ones.
+    r"""Sketched diffusion distances :math:`|y_i - y_j|`, with intervals.
 
     Attributes
     ----------
     distance : array
         Distances in the embedding.
     low, high : arrays
-        Ends of the intervals. They allow for the error of the sketch only: not for that of the
-        sample, nor for a graph that was searched approximately.
+        Ends of the intervals. They cover the error of the sketch only: not that of the sample, nor
+        that of an approximate neighbour search.
 
     Examples
     --------
@@ -92,7 +94,7 @@ def scale_interval(
     random_matrix: str = "gaussian",
     selected: float = 1.0,
 ) -> tuple[float, float]:
-    r"""Factors between which the true distance lies, in units of the sketched one.
+    r"""Return bounds of the true distance, in units of the sketched one.
 
     .. math:: P(\mathrm{low} \, |y_i - y_j| \le d_p(i, j) \le \mathrm{high} \, |y_i - y_j|)
               \ge \mathrm{confidence}
@@ -104,14 +106,14 @@ def scale_interval(
     confidence : float
         Between 0 and 1.
     random_matrix : {"gaussian", "rademacher"}, default="gaussian"
-        What the sketch was made with. For Gaussians the probability is exactly ``confidence``.
+        Type of the random matrix. For Gaussians the probability is exactly ``confidence``.
     selected : float, default=1.0
-        Which share of the candidates was chosen, for the smallest sketched distances.
+        Share of the candidates that were selected for the smallest sketched distances.
 
     Returns
     -------
     low, high : float
-        ``high`` is infinite where so few Rademacher entries bound nothing from above.
+        ``high`` is infinite if there are too few Rademacher entries for an upper bound.
 
     Examples
     --------
@@ -135,7 +137,7 @@ def scale_interval(
 
 
 def simultaneous_confidence(confidence: float, n_intervals: int) -> float:
-    """Confidence that each interval needs for all of them to cover at once (Bonferroni).
+    """Confidence of each interval for simultaneous coverage (Bonferroni).
 
     Examples
     --------
@@ -149,7 +151,7 @@ def simultaneous_confidence(confidence: float, n_intervals: int) -> float:
 def distance_estimate(
     apart: Any, confidence: float, *, random_matrix: str = "gaussian", selected: float = 1.0
 ) -> DistanceEstimate:
-    r"""Lengths of differences of sketched rows, :math:`|y_i - y_j|`, with their intervals.
+    r"""Lengths of differences of sketched rows, with intervals.
 
     Parameters
     ----------
@@ -174,26 +176,29 @@ def distance_estimate(
         np.shape(apart)[-1], confidence, random_matrix=random_matrix, selected=selected
     )
     apart = np.asarray(apart, np.float64)
-    # In units of a power of two, which rounds nothing: squares of 1e-200 would be lost.
+    # Scaled by a power of two, which is exact: squares of 1e-200 would underflow.
     _, exponents = np.frexp(np.max(np.abs(apart), axis=-1))
     lengths = np.linalg.norm(np.ldexp(apart, -exponents[..., np.newaxis]), axis=-1)
     distance = np.ldexp(lengths, exponents)
-    # Without a bound from above there is none for a length of zero, either.
+    # Without an upper bound there is none for a length of zero, either.
     upper = high * distance if high < np.inf else np.full_like(distance, np.inf)
     return DistanceEstimate(distance, low * distance, upper)
 
 
 def _gaussian_tails(k: int, tail: float) -> tuple[float, float]:
-    """Return the quantiles of the mean of ``k`` squares, in units of its mean."""
+    """Return the quantiles of the mean of ``k`` squares, relative to its mean."""
     return float(chi2.ppf(tail, k)) / k, float(chi2.isf(tail, k)) / k
 
 
 def _rademacher_tails(k: int, tail: float) -> tuple[float, float]:
-    """Return what the mean of ``k`` squares leaves with at most that probability, each side."""
+    """Return lower and upper bounds of the mean of ``k`` squares.
+
+    Each is violated with probability at most ``tail``.
+    """
     exponent = -math.log(tail) / k
-    # x - 1 - log x = 2 exponent, beyond one
+    # the solution above one of x - 1 - log x = 2 exponent
     largest = -float(lambertw(-math.exp(-1 - 2 * exponent), -1).real)
-    if exponent >= -math.log(2 / 3):  # that all are zero is more likely than that
+    if exponent >= -math.log(2 / 3):  # the bound for all squares being zero exceeds the tail
         return 0.0, largest
 
     def excess(q: float) -> float:
@@ -206,24 +211,24 @@ TAILS = {"gaussian": _gaussian_tails, "rademacher": _rademacher_tails}
 
 
 def components_needed(error: float, *, confidence: float = 0.95, n_pairs: int = 1) -> int:
-    r"""How many components keep distances within a relative error.
+    r"""Number of components that keep distances within a relative error.
 
     The smallest ``k`` from which on
 
     .. math:: P\left(\left| \frac{|y_i - y_j|}{d_p(i, j)} - 1 \right| > \mathrm{error}\right)
               \le \frac{1 - \mathrm{confidence}}{\mathrm{n\_pairs}},
 
-    by the exact law for Gaussians; for large ``k`` that is the paper's rate,
-    :math:`\mathrm{error} \approx z / \sqrt{2 k}`, with its constant.
+    by the exact law for Gaussians. For large ``k`` this is the rate of the paper, including the
+    constant: :math:`\mathrm{error} \approx z / \sqrt{2 k}`.
 
     Parameters
     ----------
     error : float
         Relative error of a distance, between 0 and 1.
     confidence : float, default=0.95
-        Probability that all the distances asked for are within it.
+        Probability that all ``n_pairs`` distances are within the error.
     n_pairs : int, default=1
-        How many distances; the logarithm of their number is what counts.
+        Number of distances. The result grows with its logarithm only.
 
     Returns
     -------
@@ -262,7 +267,7 @@ def components_needed(error: float, *, confidence: float = 0.95, n_pairs: int = 
 
 
 def order_confidence(nearer: Any, farther: Any) -> np.ndarray:
-    r"""Confidence that one of two distances is the smaller one, from the same sketch.
+    r"""Confidence that one of two distances in a sketch is the smaller one.
 
     Sketched distances of ``i`` to two points share the random numbers, so they are compared
     column by column: the two distances are equal if and only if the sum and the difference of
@@ -272,7 +277,7 @@ def order_confidence(nearer: Any, farther: Any) -> np.ndarray:
     .. math:: \sqrt{k - 1} \, \frac{r}{\sqrt{1 - r^2}} \sim t_{k - 1}, \qquad
               r = \frac{(w - u) \cdot (w + u)}{|w - u| |w + u|}
 
-    exactly. For Rademacher ones it is an approximation.
+    exactly. With Rademacher numbers it is an approximation.
 
     Parameters
     ----------
@@ -282,7 +287,7 @@ def order_confidence(nearer: Any, farther: Any) -> np.ndarray:
     Returns
     -------
     array of shape (...)
-        One half means that the sketch cannot tell.
+        One half means that the sketch cannot distinguish the two distances.
 
     Examples
     --------
@@ -298,7 +303,7 @@ def order_confidence(nearer: Any, farther: Any) -> np.ndarray:
     sizes = np.sum(minus**2, axis=-1) * np.sum(plus**2, axis=-1)
     degrees = minus.shape[-1] - 1
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Equal rows cannot be distinguished; parallel ones can, without any doubt.
+        # Equal rows cannot be distinguished; parallel ones can, with certainty.
         r = np.where(sizes > 0, product / np.sqrt(sizes), 0.0).clip(-1, 1)
         return t.cdf(math.sqrt(degrees) * r / np.sqrt(1 - r**2), degrees)
 

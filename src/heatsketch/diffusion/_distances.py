@@ -1,8 +1,8 @@
-r"""Diffusion distances: exact ones, sketched ones with their intervals, and distortion.
+r"""Diffusion distances: exact, and sketched with intervals; distortion.
 
 .. math:: d_p(i, j) = |(A^p)_i - (A^p)_j|
 
-compares how heat spreads from two points in ``p`` steps. It is what a sketch estimates.
+compares how heat spreads from two points in ``p`` steps. A sketch estimates it.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from heatsketch.exceptions import HeatSketchError, MissingValueError
 
 
 class DiffusionNeighbors(NamedTuple):
-    r"""Nearest rows of a sketch by :math:`|y_i - y_j|`, and how sure their order is.
+    r"""Nearest rows of a sketch by :math:`|y_i - y_j|`, with confidences.
 
     Attributes
     ----------
     indices : array of shape (m, n_neighbors)
-        The nearest rows, from the nearest on, the row itself left out.
+        The nearest rows, sorted by distance, the row itself excluded.
     distance, low, high : arrays of shape (m, n_neighbors)
         As in :class:`DistanceEstimate`. The intervals cover the error of the sketch only, and
-        allow for the choice of the neighbours by the same sketch. The distances do not: they
+        account for the selection of the neighbours by the same sketch. The distances do not: they
         are too small on average.
     confidence : array of shape (m, n_neighbors)
-        That a neighbour is nearer than the one after it, the last one than the first that is
-        left out.
+        Confidence that a neighbour is nearer than the next one; for the last neighbour, than the
+        first row that is not returned.
 
     Examples
     --------
@@ -69,31 +69,31 @@ def diffusion_distances(
     simultaneous: bool = False,
     random_matrix: str = "gaussian",
 ) -> DistanceEstimate:
-    r"""Diffusion distances of some pairs, with intervals.
+    r"""Diffusion distances of pairs of rows, with confidence intervals.
 
     .. math:: \frac{k \, |y_i - y_j|^2}{d_p(i, j)^2} \sim \chi^2_k
 
     Parameters
     ----------
     Y : array of shape (n, k)
-        What :func:`sketch` returned.
+        Embedding from :func:`sketch`.
     pairs : array of int of shape (m, 2)
         Pairs of rows.
     confidence : float, default=0.95
         Probability with which an interval covers the true distance.
     simultaneous : bool, default=False
-        Whether it is the probability that all ``m`` of them do.
+        Whether ``confidence`` is the probability that all ``m`` intervals cover simultaneously.
     random_matrix : {"gaussian", "rademacher"}, default="gaussian"
-        What the sketch was made with. Rademacher intervals are wider, since they have to hold for
-        pairs whose law is far from a Gaussian's.
+        Type of the random matrix of the sketch. Rademacher intervals are wider, since they must
+        hold for pairs whose differences are far from Gaussian.
 
     Returns
     -------
     DistanceEstimate
         ``distance``, ``low`` and ``high``, arrays of shape (m,). The interval covers the error of
         the sketch only: not that of the sample, nor that of an approximate graph. It holds for
-        pairs that were chosen without looking at the sketch; for those that it found to be near
-        see :func:`diffusion_neighbors`.
+        pairs that were chosen independently of the sketch; for nearest neighbours found by the
+        sketch see :func:`diffusion_neighbors`.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def diffusion_distances(
     True
     """
     pairs = _pairs(pairs, len(Y))
-    if is_lazy(Y):  # bring only the rows that are asked for
+    if is_lazy(Y):  # load only the rows needed
         rows, places = np.unique(pairs, return_inverse=True)
         Y, pairs = Y[rows], places.reshape(pairs.shape)
     Y = np.asarray(Y)
@@ -134,26 +134,27 @@ def diffusion_neighbors(
     simultaneous: bool = False,
     random_matrix: str = "gaussian",
 ) -> DiffusionNeighbors:
-    r"""Nearest neighbours by :math:`|y_i - y_j|`, with intervals and the confidence in their order.
+    r"""Nearest neighbours by :math:`|y_i - y_j|`, with intervals and confidences.
 
-    The sketch chooses neighbours whose distances it estimates too small. So the upper end of an
+    The sketch selects neighbours whose distances it underestimates. So the upper end of an
     interval is higher than that of :func:`diffusion_distances`: its tail is multiplied by
-    ``n_neighbors / (n - 1)``, the share of the candidates that was chosen (``n_neighbors / n`` of
-    new points). The lower end is the same.
+    ``n_neighbors / (n - 1)``, the share of candidates selected (``n_neighbors / n`` for new
+    points). The lower end is the same.
 
     Parameters
     ----------
     Y : array of shape (n, k)
-        What :func:`sketch` returned.
+        Embedding from :func:`sketch`.
     rows : array of int of shape (m,), or array of float of shape (m, k)
-        Whose neighbours: rows of ``Y``, or rows of new points by the same random matrix.
+        Query points: indices of rows of ``Y``, or rows of new points with the same random matrix.
     n_neighbors : int
-        How many, at most ``n - 2``; of new points at most ``n - 1``.
+        Number of neighbours, at most ``n - 2``, or ``n - 1`` for new points.
     confidence : float, default=0.95
         Probability with which an interval covers the true distance, on average over the
         neighbours of a row. The first neighbours may be below that average.
     simultaneous : bool, default=False
-        Whether it is the probability that the intervals of all neighbours of a row cover.
+        Whether ``confidence`` is the probability that the intervals of all neighbours of a row
+        cover simultaneously.
     random_matrix : {"gaussian", "rademacher"}, default="gaussian"
         As for :func:`diffusion_distances`.
 
@@ -183,7 +184,7 @@ def diffusion_neighbors(
             f"use 1 to {n_others - 1}."
         )
     queries = rows if is_new else Y[rows]
-    # In units of a power of two, which rounds nothing: squares of tiny entries would be lost.
+    # Scaled by a power of two, which is exact: squares of tiny entries would underflow.
     exponent = -np.frexp(np.max(np.abs(Y)))[1]
     scaled, scaled_queries = np.ldexp(Y, exponent), np.ldexp(queries, exponent)
     found = _nearest(scaled, scaled_queries, n_neighbors + 1, None if is_new else rows)
@@ -202,14 +203,14 @@ def diffusion_neighbors(
 
 
 def _nearest(Y: np.ndarray, queries: np.ndarray, n_found: int, itself: Any) -> np.ndarray:
-    """Return the nearest rows of each query, which itself may be one of them."""
-    from sklearn.neighbors import NearestNeighbors  # whose import takes a while
+    """Return the nearest rows of each query, the query row itself excluded."""
+    from sklearn.neighbors import NearestNeighbors  # slow to import
 
     n_asked = n_found + (itself is not None)
     found = NearestNeighbors(n_neighbors=n_asked).fit(Y).kneighbors(queries)[1]
     if itself is None:
         return found
-    # The row itself goes last, wherever its duplicates have put it, and is then left off.
+    # The row itself, which may come after its duplicates, is moved to the end and dropped.
     order = np.argsort(found == itself[:, np.newaxis], axis=1, kind="stable")
     return np.take_along_axis(found, order, axis=1)[:, :n_found]
 
@@ -255,22 +256,22 @@ def exact_diffusion_distances(
     stationary: str = "drop",
     weighting: str = "symmetric",
 ) -> np.ndarray:
-    r"""Diffusion distances :math:`d_p(i, j) = |(A^p)_i - (A^p)_j|`, from the rows of ``A^p``.
+    r"""Exact diffusion distances :math:`d_p(i, j) = |(A^p)_i - (A^p)_j|`.
 
     Parameters
     ----------
     A : HeatOperator of shape (n, n)
     pairs : array of int of shape (m, 2), optional
-        Pairs of points; all of them if left out. The cost is that of a sketch with one column
-        for each point that occurs.
+        Pairs of points; all pairs if omitted. The cost is that of a sketch with one column for
+        each distinct point.
     power : int
         Diffusion time ``p``.
     stationary : {"drop", "keep"}, default="drop"
-        Whether the stationary direction counts. For the bistochastic normalization it makes
+        Whether to include the stationary direction. For the bistochastic normalization it makes
         no difference; for the symmetric one it adds a term that compares densities.
     weighting : {"symmetric", "random_walk"}, default="symmetric"
-        "random_walk" divides each row by its entry of the stationary direction, of length one:
-        Coifman and Lafon's distance between distributions of a random walk,
+        "random_walk" divides each row by its entry in the unit stationary direction: this is the
+        distance between distributions of a random walk of Coifman and Lafon,
         :math:`\sum_l (P^p_{il} - P^p_{jl})^2 / \pi_l`.
 
     Returns
@@ -315,7 +316,7 @@ def _rows(A: Any, points: np.ndarray, power: int, stationary: str) -> np.ndarray
 
 
 def _weights(A: Any, points: Any, weighting: str) -> Any:
-    """Return what rows are divided by, as a column."""
+    """Return the divisors of rows, as a column."""
     if weighting == "symmetric":
         return 1.0
     v = A.stationary.astype(np.float64)
@@ -323,22 +324,22 @@ def _weights(A: Any, points: Any, weighting: str) -> Any:
 
 
 def bilipschitz_constant(Y: Any, distances: Any) -> float:
-    r"""Distortion of an embedding, whatever its scale.
+    r"""Distortion of an embedding, independent of its scale.
 
     .. math::
 
         L = \max_{i \ne j} \frac{|y_i - y_j|}{d_{ij}} \Big/
             \min_{i \ne j} \frac{|y_i - y_j|}{d_{ij}}
 
-    One means that all distances are kept up to a common factor; infinity that two
-    different points fell together, or that two points at distance zero were torn apart.
+    One means that all distances are preserved up to a common factor; infinity means that two
+    different points coincide in ``Y``, or that two points at distance zero do not.
 
     Parameters
     ----------
     Y : array of shape (n, k)
         The embedding.
     distances : array of shape (n, n)
-        What the distances should be.
+        True distances.
 
     Returns
     -------

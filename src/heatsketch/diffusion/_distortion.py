@@ -1,18 +1,18 @@
-r"""The linear map to fewer dimensions that distorts distances least.
+r"""Linear map to fewer dimensions that distorts distances least.
 
-Of a linear map :math:`y = P^T z` the squared stretch of a pair is
+For a linear map :math:`y = P^T z` the squared stretch of a pair is
 
 .. math:: s_{ij} = \frac{|P^T (z_i - z_j)|^2}{|z_i - z_j|^2}, \qquad
           \log L = \tfrac12 \log \max s_{ij} - \tfrac12 \log \min s_{ij}.
 
-The worst pairs alone decide, and at the best map hundreds of them are equally bad, so there is no
-slope to follow. What is made small instead is smooth, and never less than :math:`\log L`,
+Only the worst pairs matter, and at the optimum hundreds of them are equally bad, so the objective
+has no useful gradient. Minimized instead is a smooth upper bound of :math:`\log L`,
 
 .. math:: f_q(P) = \frac{1}{2 q} \log \sum s_{ij}^q + \frac{1}{2 q} \log \sum s_{ij}^{-q}
           \le \log L + \frac{\log m}{q}
 
-for :math:`m` pairs, with :math:`q` doubled every round or two. Few of the pairs matter: each round
-begins with a search for the worst ones of the map at hand, and works on those found so far.
+for :math:`m` pairs, with :math:`q` doubled every one or two rounds. Few pairs matter: each round
+begins with a search for the worst pairs of the current map, and uses those found so far.
 """
 
 from __future__ import annotations
@@ -38,43 +38,43 @@ from heatsketch.diffusion._pair_search import (
 )
 from heatsketch.exceptions import DtypeError, HeatSketchError
 
-MOST_SCANNED = 50_000  # points all of whose pairs are looked at in the end
-SCANNED_EACH_ROUND = 8000  # and in each round
-FEW_PAIRS = 130_000  # all of which a round may begin with
-FOUND_PAIRS = 20_000  # that a round adds
-WORKING_PAIRS = 60_000  # that it works on
+MOST_SCANNED = 50_000  # points up to which all pairs are scanned at the end
+SCANNED_EACH_ROUND = 8000  # points up to which all pairs are scanned in each round
+FEW_PAIRS = 130_000  # up to this number, the first round uses all pairs
+FOUND_PAIRS = 20_000  # pairs that a round adds
+WORKING_PAIRS = 60_000  # pairs that a round uses
 FEWEST_ROUNDS = 7
 MOST_ROUNDS = 12
-GAIN = 0.005  # in a round, of the logarithm, below which another is not worth it
+GAIN = 0.005  # relative decrease of the logarithm in a round, below which iteration stops
 DOUBLINGS = tuple(range(4, 4 + MOST_ROUNDS))  # of q in each round, if the first one has all pairs
-# If it has the worst pairs only, which mislead a small q; and then it waits until most are found.
+# If it has the worst pairs only: these mislead a small q, and q grows only as most are found.
 SLOW_DOUBLINGS = (7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12)
-STEPS = 60  # of the optimiser in each round
+STEPS = 60  # of the optimizer in each round
 SAMPLES = (250, 500, 2000)  # points on which starts are tried, compared, and the best improved
 SMALL_DESCENT = (range(1, 5), 30)  # doublings of q, and steps at each
 LARGER_DESCENT = (range(4, 7), STEPS)
-SHARES = (0.0, 1.0, 0.5, 1.0)  # of randomness in each start
-MEMORY = 20  # steps that the optimiser remembers
-NEGLIGIBLE = 1e-12  # a term of the sums, against the largest
-TINY = 1e-200  # for the stretch of a pair that falls together
-SMALLEST_AXIS = 1e-4  # of the largest: what lies along smaller ones is left alone
+SHARES = (0.0, 1.0, 0.5, 1.0)  # random share of each start
+MEMORY = 20  # corrections that L-BFGS keeps
+NEGLIGIBLE = 1e-12  # a term of the sums, relative to the largest
+TINY = 1e-200  # stretch assigned to a pair with equal images
+SMALLEST_AXIS = 1e-4  # of the largest; smaller axes are ignored
 ROWS_AT_A_TIME = 10_000
 
 
 class Distortion(NamedTuple):
-    r"""How much an embedding distorts distances at worst, :math:`\log L`.
+    r"""Largest distortion of distances by an embedding, :math:`\log L`.
 
     Attributes
     ----------
     log_distortion : float
         Logarithm of the largest stretch over the least.
     least, largest : float
-        Stretches: distance in the embedding over distance before.
+        Extreme stretches: distance in the embedding over distance between the points.
     n_pairs : int
-        How many pairs were looked at.
+        Number of pairs examined; in a search, pairs may be counted more than once.
     exact : bool
         Whether these are all pairs of different points. If not, ``log_distortion`` is a lower
-        bound from a search for the worst ones.
+        bound from a search for the worst pairs.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class Distortion(NamedTuple):
 
 
 class DistortionMap(NamedTuple):
-    r"""A linear map :math:`y = P^T z`, and how much it distorts distances at worst.
+    r"""Linear map :math:`y = P^T z` and its largest distortion of distances.
 
     Attributes
     ----------
@@ -103,13 +103,13 @@ class DistortionMap(NamedTuple):
     log_distortion : float
         Logarithm of the largest stretch over the least.
     n_pairs : int
-        Pairs that this was read from.
+        Number of pairs examined; in a search, pairs may be counted more than once.
     exact : bool
         Whether these are all pairs of different points.
     converged : bool
-        Whether the last round gained nothing worth another one.
+        Whether the last round brought no significant improvement.
     history : array
-        ``log_distortion`` after each round.
+        ``log_distortion`` of the start, and after each round.
 
     Examples
     --------
@@ -132,29 +132,30 @@ class DistortionMap(NamedTuple):
 
 
 def least_distortion_map(Z: Any, n_components: int, *, seed: int = 0) -> DistortionMap:
-    r"""Linear map to ``n_components`` dimensions with the least distortion over all pairs.
+    r"""Find the linear map with the least distortion over all pairs.
 
     .. math:: \min_P \; \log \max_{i \ne j} \frac{|P^T (z_i - z_j)|}{|z_i - z_j|}
               - \log \min_{i \ne j} \frac{|P^T (z_i - z_j)|}{|z_i - z_j|}
 
-    The problem is not convex: several starts are tried on a sample, and what is found is a good
-    local minimum. Pairs of points that are equal or apart by rounding only have no part in the
-    choice of the map; its distortion is certified over all pairs of different points.
+    The problem is not convex: several starts are tried on a sample, and the result is a good
+    local minimum. Pairs of points that are equal, or different by rounding only, do not influence
+    the map; its distortion is certified over all pairs of different points.
 
     Parameters
     ----------
     Z : array of shape (n, w)
-        Wide coordinates, whose distances are to be kept.
+        High-dimensional coordinates, whose distances are to be preserved.
     n_components : int
-        At most ``w``.
+        Dimension of the image, at most ``w``.
     seed : int, default=0
-        Of the starts, and of the samples in which hard pairs are looked for.
+        Seed of the starts, and of the samples in which the worst pairs are searched.
 
     Returns
     -------
     DistortionMap
-        Its scale is such that stretches lie evenly around one: no distance changes by more than a
-        factor ``exp(log_distortion / 2)``. Its components are the principal axes of the image.
+        It is scaled such that the extreme stretches are reciprocal: no distance changes by more
+        than a factor ``exp(log_distortion / 2)``. Its components are the principal axes of the
+        image.
 
     Examples
     --------
@@ -181,20 +182,20 @@ def least_distortion_map(Z: Any, n_components: int, *, seed: int = 0) -> Distort
 
 
 def certified_distortion(Y: Any, Z: Any, *, seed: int = 0) -> Distortion:
-    r"""Distortion of an embedding ``Y`` of the points ``Z``, over all pairs or the worst found.
+    r"""Distortion of an embedding ``Y`` of points ``Z``, exact or a lower bound.
 
     .. math:: \log L = \log \max_{i \ne j} \frac{|y_i - y_j|}{|z_i - z_j|}
               - \log \min_{i \ne j} \frac{|y_i - y_j|}{|z_i - z_j|}
 
-    Up to 50,000 points all pairs are looked at. Beyond, hard pairs are searched, and the result is
-    a lower bound of the distortion over all pairs.
+    Up to 50,000 points all pairs are examined. Beyond that, the worst pairs are searched, and the
+    result is a lower bound of the distortion over all pairs.
 
     Parameters
     ----------
     Y : array of shape (n, k)
     Z : array of shape (n, w)
     seed : int, default=0
-        Of the search.
+        Seed of the search.
 
     Returns
     -------
@@ -220,7 +221,7 @@ def certified_distortion(Y: Any, Z: Any, *, seed: int = 0) -> Distortion:
 
 
 class _PairFinder:
-    """Who finds the worst pairs of a map: a scan of all pairs, or a search where that is long."""
+    """Finds the worst pairs of a map by a scan of all pairs, or by a search."""
 
     def __init__(self, Z: np.ndarray, seed: int = 0) -> None:
         self.pairs, self.n_points = PairTiles(Z), len(Z)
@@ -238,9 +239,9 @@ class _PairFinder:
         return self.search.worst(Y, n_pairs=FOUND_PAIRS, seed=self.seed + n_round)
 
     def certificate(self, Y: np.ndarray, of_close: Callable[[Pairs], np.ndarray]) -> Stretches:
-        """Look at every pair of different points, or search with new random numbers."""
+        """Examine every pair of different points, or search with new random numbers."""
         if self.n_points <= MOST_SCANNED:
-            # The rounds leave out pairs as close as rounding; what is certified may not.
+            # The rounds leave out pairs as close as rounding; a certificate must not.
             found = PairTiles(self.pairs.points, of_close=of_close).worst(Y)
         else:
             found = self(Y, n_round=MOST_ROUNDS + 1)
@@ -252,11 +253,11 @@ class _PairFinder:
         return found
 
 
-# --- where maps are looked for --------------------------------------------------------------
+# --- the coordinates of maps ----------------------------------------------------------------
 
 
 class _Ground(NamedTuple):
-    """Points, and their principal axes: the coordinates in which maps are looked for."""
+    """Points and their principal axes, the coordinates of the optimization."""
 
     points: np.ndarray
     center: np.ndarray
@@ -276,7 +277,7 @@ class _Ground(NamedTuple):
         return unit @ self.axes
 
     def stretches(self, P: np.ndarray, pairs: Pairs) -> np.ndarray:
-        """Return the squared stretches of pairs so close that their images are rounding."""
+        """Return squared stretches of pairs too close to compare their images."""
         starts = range(0, len(pairs), ROWS_AT_A_TIME)
         some = [self.differences(pairs[i : i + ROWS_AT_A_TIME]) @ P for i in starts]
         return np.concatenate([np.einsum("ij,ij->i", unit, unit) for unit in some] or [np.empty(0)])
@@ -296,10 +297,10 @@ def _surveyed(Z: np.ndarray) -> _Ground:
 
 
 def _in_shape(ground: _Ground, P: np.ndarray, found: Stretches) -> np.ndarray:
-    """Return the map with stretches around one, turned so that its image has principal axes."""
+    """Scale a map to stretches around one, and rotate it to principal axes."""
     Y = ground.images(P).astype(np.float64)
     _, turn = np.linalg.eigh(Y.T @ Y)
-    # A pair of different points may fall together; the scale is then that of the largest stretch.
+    # If different points have equal images, the scale is that of the largest stretch.
     scale = (found.low * found.high) ** 0.25 or found.high**0.5
     components = ground.axes @ P @ turn[:, ::-1] / scale
     places = np.abs(components).argmax(axis=0)[np.newaxis]
@@ -310,10 +311,11 @@ def _in_shape(ground: _Ground, P: np.ndarray, found: Stretches) -> np.ndarray:
 
 
 def _best_start(ground: _Ground, n_components: int, seed: int) -> np.ndarray:
-    """Try leading axes, random maps and mixtures on a sample, and take what does well beyond it.
+    """Optimize several starts on a sample, and select the best on a larger one.
 
-    A map can be good on a sample by folding the points between the sampled ones onto each other.
-    Such a map is bad on points that it was not made for, and no later step unfolds it.
+    The starts are the leading axes, random maps and mixtures of both. A map can be good on a sample
+    by folding the points between the sampled ones onto each other. Such a map is bad on other
+    points, and no later step unfolds it.
     """
     rng = np.random.default_rng(seed)
     small, middle, large = (_sampled(ground, size, rng) for size in SAMPLES)
@@ -350,7 +352,7 @@ def _sampled(ground: _Ground, size: int, rng: np.random.Generator) -> _Ground:
 
 
 class _Round(NamedTuple):
-    """A map, and the worst that it does to pairs."""
+    """A map and its worst pairs."""
 
     stretches: Stretches
     P: np.ndarray
@@ -363,14 +365,14 @@ class _Round(NamedTuple):
 def _descent(
     ground: _Ground, finder: _PairFinder, P: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return the best map on all points, how bad each round left it, and whether they converged."""
+    """Return the best map, its distortion after each round, and if it converged."""
     doublings = DOUBLINGS if _has_few_pairs(ground.points) else SLOW_DOUBLINGS
     done = steps("near isometry", len(doublings) + 1)
     found: list[_Round] = []
     converged = False
     for last in _rounds(ground, finder, P, doublings, STEPS):
         done()
-        # What a search found is a lower bound, not to be compared with what a scan found.
+        # A search gives a lower bound, which is not comparable with the result of a scan.
         alike = [one.badness for one in found if one.stretches.exact == last.stretches.exact]
         found.append(last)
         converged = len(found) > FEWEST_ROUNDS and last.badness >= (1 - GAIN) * min(
@@ -385,7 +387,7 @@ def _descent(
 def _rounds(
     ground: _Ground, finder: _PairFinder, P: np.ndarray, doublings: Iterable[int], n_steps: int
 ) -> Iterator[_Round]:
-    """Yield a map, and then what each round makes of it."""
+    """Yield the initial map, and then the map after each round."""
     Y = ground.images(P)
     found = finder(Y, n_round=0)
     yield _Round(found, P)
@@ -406,20 +408,20 @@ def _has_few_pairs(Z: np.ndarray) -> bool:
 def _descended(
     ground: _Ground, pairs: Pairs, P: np.ndarray, doublings: int, n_steps: int
 ) -> np.ndarray:
-    """Follow the slope of the smooth distortion of some pairs."""
+    """Minimize the smooth distortion of some pairs."""
     X, pairs = _ends(ground, pairs)
     smooth = partial(_smooth_distortion, X=X, pairs=pairs, doublings=doublings, shape=P.shape)
     options = {"maxiter": n_steps, "maxcor": MEMORY, "ftol": 1e-5, "gtol": 0}
-    start = P.ravel() / np.linalg.norm(P)  # its length means nothing, but should not run away
+    start = P.ravel() / np.linalg.norm(P)  # the objective is scale-invariant
     found = minimize(smooth, start, jac=True, method="L-BFGS-B", options=options)
     return found.x.reshape(P.shape)
 
 
 def _ends(ground: _Ground, pairs: Pairs) -> tuple[np.ndarray, Pairs]:
-    """Return the ends of some pairs, and the pairs as rows of them.
+    """Return the end points of some pairs, and the pairs as indices of these.
 
-    Where most ends belong to one pair, its difference stands for it: a pair with the origin, which
-    takes less memory, and is precise enough in single precision.
+    If most end points belong to one pair only, each pair is replaced by its difference and the
+    origin. That takes less memory, and is accurate enough in single precision.
     """
     rows, places = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
     if 2 * len(rows) <= len(pairs):
@@ -434,13 +436,13 @@ def _ends(ground: _Ground, pairs: Pairs) -> tuple[np.ndarray, Pairs]:
 def _smooth_distortion(
     flat: np.ndarray, *, X: np.ndarray, pairs: Pairs, doublings: int, shape: tuple[int, int]
 ) -> tuple[float, np.ndarray]:
-    """Return the smooth distortion and its gradient, for ``q`` two to the number of doublings."""
+    """Return the smooth distortion and its gradient, for ``q = 2**doublings``."""
     Y = X @ flat.reshape(shape).astype(X.dtype)
     stretches = np.maximum(pairs.stretches(Y), TINY)
     up, down = np.empty_like(stretches), np.empty_like(stretches)
     negligible = NEGLIGIBLE ** (0.5**doublings)
     sum_up, sum_down = kernels.extreme_powers(stretches, doublings, negligible, up, down)
-    # Both sums are of ratios to the worst pair, so that no power leaves the range of floats.
+    # Both sums are of ratios to the worst pair, so that no power overflows.
     value = np.log(stretches.max() / stretches.min()) + np.log(sum_up * sum_down) / 2**doublings
     weights = (up / sum_up - down / sum_down) / (stretches * pairs.squares)
     pulls = np.zeros_like(Y)

@@ -1,19 +1,20 @@
-r"""What changed between two sketches, and which rows moved.
+r"""Difference between two sketches, and the rows that moved.
 
 .. math:: Y - Z = \frac{1}{\sqrt{k}} M G, \qquad M = A^p - B^p, \qquad
           E |Y - Z|_F^2 = \operatorname{tr} M^2 = |A^p - B^p|_F^2,
 
-if both were made with the same ``G``. The random numbers depend on the seed, the id of the row
-and the column only, so two data sets with the same ids share them, and nothing has to be turned
-or aligned before one embedding is subtracted from the other. The variance is
+if both use the same ``G``. The random numbers depend only on the seed, the row id and the column,
+so two data sets with the same ids share them, and no rotation or alignment is needed before one
+embedding is subtracted from the other. The variance is
 
 .. math:: \operatorname{Var} |Y - Z|_F^2 = \frac{2}{k} \operatorname{tr} M^4
 
-for Gaussians, less for Rademacher (the paper prints :math:`\frac{2}{k} \operatorname{tr} M^2`).
-It is read off the two sketches: with :math:`\Delta = Y - Z` two columns ``c`` and ``d`` have
+for Gaussians, and less for Rademacher numbers (the paper prints
+:math:`\frac{2}{k} \operatorname{tr} M^2`). It is estimated from the two sketches: with
+:math:`\Delta = Y - Z` two columns ``c`` and ``d`` have
 :math:`E (\Delta^T \Delta)_{cd}^2 = \operatorname{tr} M^4 / k^2`.
 
-A row that comes or goes is a row and a column of zeros in the matrix that lacks it.
+A row that is in one data set only is a row and a column of zeros in the matrix of the other.
 """
 
 from __future__ import annotations
@@ -30,39 +31,40 @@ from heatsketch.diffusion._confidence import DistanceEstimate, distance_estimate
 from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError
 
 DECILE = float(norm.ppf(0.9))
-NEAREST = 7  # which neighbour of a row says how sparse rows are around it
-# The second ratio need be a little less rare than the first: of what the first alone found, nearly
-# all is still found, and the level is kept in all of benchmarks/drift_level.py.
+NEAREST = 7  # the distance to this neighbour measures how sparse rows are around a row
+# The second ratio may be a little less extreme than the first: nearly all rows found by the first
+# alone are still found, and the level is kept in all cases of benchmarks/drift_level.py.
 LENIENCE = 1.25
-MOST_REFERENCES = 1000  # rows among which the neighbours of all are looked for
+MOST_REFERENCES = 1000  # rows among which the neighbours of all rows are searched
 ROWS_AT_A_TIME = 500
 
 
 class Drift(NamedTuple):
-    r"""What changed from one sketch to another: :math:`|A^p - B^p|_F^2`, and row by row.
+    r"""Difference between two sketches, :math:`|A^p - B^p|_F^2`, and by row.
 
     Attributes
     ----------
     total : float
         Estimate of :math:`|A^p - B^p|_F^2`.
     standard_error : float
-        Its estimated standard deviation over random blocks; too large for Rademacher ones.
+        Its estimated standard deviation over random matrices; too large for Rademacher ones.
     low, high : float
-        Between which the true total lies. Like those of ``rows``, this interval covers the error
-        of the sketch only: not that of the samples, nor that of approximate graphs.
+        Confidence interval of the true total. Like those of ``rows``, it covers the error of the
+        sketch only: not that of the samples, nor that of approximate graphs.
     relative : float
         ``total`` over the mean of :math:`|Y|_F^2` and :math:`|Z|_F^2`: 0.07 means that 7 % of the
-        heat kernel moved. About 2 means nothing in common, as if the seeds differed.
+        heat kernel changed. About 2 means nothing in common, as if the seeds differed.
     rows : DistanceEstimate
-        How far each common row moved, each by itself: :math:`|(A^p)_i - (B^p)_i|`.
+        Distance that each common row moved, :math:`|(A^p)_i - (B^p)_i|`. Its intervals hold for
+        each row separately.
     p_values : array of shape (n_common,)
-        How likely a row moves so far where it is a row like the others.
+        Probability that a row moves at least this far if it moves like the others.
     moved : array of bool of shape (n_common,)
-        Rows that moved more than the others, after a correction for many tests.
+        Rows that moved more than the others, after correction for multiple testing.
     ids : array of shape (n_common,)
-        Ids that both have, in the order of ``Y``.
+        Ids common to both, in the order of ``Y``.
     came, went : arrays
-        Ids that only ``Z`` has, and only ``Y``.
+        Ids only in ``Z``, and only in ``Y``.
 
     Examples
     --------
@@ -110,40 +112,39 @@ def drift(
     .. math:: E |Y - Z|_F^2 = |A^p - B^p|_F^2, \qquad
               \operatorname{Var} |Y - Z|_F^2 = \frac{2}{k} \operatorname{tr} (A^p - B^p)^4
 
-    Both matrices are taken over all ids of either, with zeros where a row is absent. So a
-    common row whose neighbour went has drifted by the heat that it sent there, and the total
-    counts the rows that came or went in full.
+    Both matrices are taken over the union of the ids, with zeros where a row is absent. So a
+    common row whose neighbour was removed has moved by the heat that it sent there, and the total
+    includes added and removed rows in full.
 
     Any change of the data moves every row a little, so the question is which rows moved more than
-    the others. A row did if it moved far for its length, and far for its surroundings:
+    the others. Two ratios must be large, relative to the length of a row and to its surroundings:
 
     .. math:: \frac{|y_i - z_i|^2}{|y_i + z_i|^2} \quad \text{and} \quad
               \frac{|y_i - z_i|^2}{\delta_i^2 + \mu_i^2}.
 
     Here :math:`\delta_i` is the distance to the seventh nearest row and :math:`\mu_i` the median
     move of the nearest fifth of the rows, each in the sketch where it is larger. Noise moves a
-    row farther where rows are sparse, and a group of rows as one where few links hold it.
-    (Of more than a thousand rows, a thousand stand for all.) What is usual for either ratio the
-    rows say themselves (Efron, 2004): its logarithms have a centre, a spread and a skewness,
-    found from their deciles. ``moved`` holds the rows beyond in both, at a false discovery rate
-    (Benjamini and Hochberg, 1995) of ``1 - confidence``. It is relative: where all rows moved
-    alike none is in it, however large ``total`` is. A row that jumps takes its neighbours along,
-    and less than a tenth of the rows may move for these to stand out: a small
-    power, which keeps heat near its row, tells them best.
+    row farther where rows are sparse, and moves a weakly linked group of rows together. (If there
+    are more than a thousand rows, both are computed from a thousand of them.) The null distribution
+    of either ratio is estimated from the rows (Efron, 2004): the centre, spread and skewness of its
+    logarithm are computed from the deciles. ``moved`` marks the rows that are extreme in both, at a
+    false discovery rate (Benjamini and Hochberg, 1995) of ``1 - confidence``. This is relative: if
+    all rows moved alike none is marked, however large ``total`` is. A row that moves far also moves
+    its neighbours, and rows stand out only if fewer than a tenth of all moved. A small power, which
+    keeps heat near its row, separates them best.
 
     Parameters
     ----------
     Y, Z : arrays of shape (n, k) and (m, k)
-        Two sketches with the same seed, power and columns, of at least two columns.
+        Two sketches with the same seed, power and columns, with at least two columns.
     ids : array of shape (n,), optional
-        Ids of the rows of ``Y``, those that the sketch was made with; their positions if left
-        out.
+        Ids of the rows of ``Y`` that the sketch was computed with; positions if omitted.
     other_ids : array of shape (m,), optional
-        Ids of the rows of ``Z``; the same as ``ids`` if left out.
+        Ids of the rows of ``Z``; the same as ``ids`` if omitted.
     confidence : float, default=0.95
-        Of the intervals, and one minus the false discovery rate.
+        Confidence of the intervals, and one minus the false discovery rate.
     random_matrix : {"gaussian", "rademacher"}, default="gaussian"
-        What the sketches were made with.
+        Type of the random matrix of the sketches.
 
     Returns
     -------
@@ -153,7 +154,7 @@ def drift(
     Raises
     ------
     HeatSketchError
-        If the sketches have different columns, ids do not fit, or no row is common.
+        If the numbers of columns differ, ids do not match the rows, or no row is common.
 
     References
     ----------
@@ -162,7 +163,7 @@ def drift(
 
     Examples
     --------
-    Images of digits, taken twice; the second time two rows show other digits:
+    Images of digits with two noise samples; in the second, two rows show other digits:
 
     >>> import numpy as np
     >>> from sklearn.datasets import load_digits
@@ -186,7 +187,7 @@ def drift(
     moves = Y[y] - Z[z]
     rows = distance_estimate(moves, confidence, random_matrix=random_matrix)
     p_values = _p_values(Y[y], Z[z], precision)
-    # With the rows that came or went the difference is that of the whole matrices.
+    # Including the rows that were added or removed, this is the difference of whole matrices.
     total, standard_error, n_effective = _total(np.concatenate([moves, Y[went], Z[came]]))
     low, high = scale_interval(n_effective, confidence, random_matrix=random_matrix)
     return Drift(
@@ -204,7 +205,7 @@ def drift(
     )
 
 
-# What a sketch depends on besides its data, by the names that messages give.
+# Options that a sketch depends on, by their names in messages.
 OPTIONS = {
     "seed": "seed_",
     "random_matrix": "random_matrix",
@@ -223,7 +224,7 @@ OPTIONS = {
 
 
 def check_comparable(model: Any, other: Any) -> None:
-    """Raise for models whose difference would be one of their options, too."""
+    """Raise if the options of two models differ."""
     for name, attribute in OPTIONS.items():
         one, two = getattr(model, attribute), getattr(other, attribute)
         if one != two:
@@ -233,25 +234,25 @@ def check_comparable(model: Any, other: Any) -> None:
             )
 
 
-# --- the whole -----------------------------------------------------------------------------
+# --- the total -----------------------------------------------------------------------------
 
 
 def _total(difference: np.ndarray) -> tuple[float, float, int]:
-    """Return the total, its standard error, and how many columns a single row would need for it.
+    """Return the total, its standard error, and its degrees of freedom.
 
-    A row has ``k`` terms, and a matrix of which ``r`` directions changed alike has ``k r``
-    (Satterthwaite, 1946). Taken from the whole Gram matrix, ``r`` lies between 1 and ``k`` and is
-    rather too small. Without the diagonal it would have no bias, nor any bound for few columns,
-    where the interval would then be too short.
+    A single row has ``k`` degrees of freedom, and a matrix in which ``r`` directions changed
+    equally has ``k r`` (Satterthwaite, 1946). Computed from the whole Gram matrix, ``r`` lies
+    between 1 and ``k`` and is somewhat too small. Without the diagonal it would be unbiased but
+    unbounded, and the interval would be too short if there are few columns.
     """
     n_columns = difference.shape[1]
     gram = difference.T @ difference
     total = float(np.trace(gram))
     if not total:
         return 0.0, 0.0, n_columns
-    gram /= total  # heat that has decayed far may have no fourth power in floating point
+    gram /= total  # the fourth power of strongly decayed heat may underflow
     diagonal, all_squares = float(np.sum(np.diagonal(gram) ** 2)), float(np.sum(gram**2))
-    # tr M^4 is the mean of k^2 times the squares off the diagonal, k (k - 1) of them.
+    # tr M^4 is the mean of k^2 times the k (k - 1) off-diagonal squares.
     relative_variance = 2 * max(all_squares - diagonal, 0.0) / (n_columns - 1)
     n_effective = max(n_columns, int(n_columns / all_squares))
     return total, total * float(np.sqrt(relative_variance)), n_effective
@@ -261,20 +262,20 @@ def _total(difference: np.ndarray) -> tuple[float, float, int]:
 
 
 def _p_values(Y: np.ndarray, Z: np.ndarray, precision: float) -> np.ndarray:
-    """Return how likely a row moves so far where it moves as the others do.
+    """Return p-values under the null hypothesis that all rows move alike.
 
-    A row is an alarm only if it moved far for its length and for its surroundings. Heat that
-    stays together, at the rim of the data or where they are thin, makes long rows, which move
-    farther for the same cause; a short row between two groups moves as far as they do, and so
-    does a row that has nothing near it.
+    A row counts as moved only if it moved far for its length and for its surroundings. Heat that
+    does not spread, at the boundary of the data or in sparse regions, makes long rows, which move
+    farther for the same cause. A short row between two groups moves as far as they do, and so does
+    an isolated row.
     """
     squares = _squares(Y - Z)
     shares = _ratio(squares, squares + _squares(Y + Z))
-    # Two fits of the same data differ by rounding; rows are not compared by that.
+    # Two fits of the same data differ by rounding, which is ignored.
     shares = np.where(shares > precision, shares, 0.0)
     if not shares.any() or len(shares) < 2:
         return np.full(len(shares), 0.5)
-    # Between a tiny drift and one yet tinier there is no difference that matters.
+    # Differences between shares far below the mean are irrelevant.
     odds = (shares + shares.mean() / 10) / np.maximum(1 - shares, precision)
     usual = np.sum(
         [np.maximum(*pair) for pair in zip(*_around(Y, Z, squares), strict=True)], axis=0
@@ -286,25 +287,28 @@ def _p_values(Y: np.ndarray, Z: np.ndarray, precision: float) -> np.ndarray:
 
 
 def _upper_tail(values: np.ndarray, n_columns: int) -> np.ndarray:
-    """Return how likely values so large are, judged by the deciles of their logarithms."""
+    """Return upper tail probabilities, from the deciles of the logarithms."""
     logarithms = np.log(np.maximum(values, np.finfo(float).tiny))
     lower, centre, upper = np.quantile(logarithms, [0.1, 0.5, 0.9])
-    # Rows are not known better than the sketch knows them: the logarithm of chi-squared.
+    # The spread is at least that of the sketch itself: the logarithm of chi-squared.
     finest = DECILE * np.sqrt(polygamma(1, n_columns / 2))
     left, right = max(centre - lower, finest), max(upper - centre, finest)
     scores = _normal_scores(logarithms - centre, left, right)
-    # Few rows know their own deciles badly, which Student's tails allow for.
+    # Student's t allows for the error of the deciles of few rows.
     return t.sf(scores, max(1.0, len(values) / 5))
 
 
 def _around(Y: np.ndarray, Z: np.ndarray, moves: np.ndarray) -> list[np.ndarray]:
-    """Return for both sketches how far the near rows are, and how far the rows around moved."""
+    """Return distances to near rows, and their median moves, for both sketches."""
     references = np.linspace(0, len(Y) - 1, min(len(Y), MOST_REFERENCES)).astype(int)
     return [_surroundings(rows, references, moves[references]) for rows in (Y, Z)]
 
 
 def _surroundings(rows: np.ndarray, references: np.ndarray, moves: np.ndarray) -> np.ndarray:
-    """Return squared distances to the seventh nearest reference, and the median move of a fifth."""
+    """Return squared distances to the seventh nearest reference, and moves.
+
+    A move is the median of those of the nearest fifth of the references.
+    """
     others, squares = rows[references], _squares(rows)
     nearest = min(NEAREST, len(others) - 1) - 1
     around = max(nearest, len(others) // 5 - 1)
@@ -321,10 +325,10 @@ def _surroundings(rows: np.ndarray, references: np.ndarray, moves: np.ndarray) -
 
 
 def _normal_scores(values: np.ndarray, left: float, right: float) -> np.ndarray:
-    """Return normal scores of values with median 0 and deciles ``-left`` and ``right``.
+    """Return normal scores of values with median 0, from their outer deciles.
 
-    With a longer tail on the right the values are like the exponential of a normal variable
-    (Tukey's g-distribution), with a longer one on the left like a normal variable.
+    The deciles are ``-left`` and ``right``. If the right tail is longer, the values are modelled as
+    the exponential of a normal variable (Tukey's g-distribution), otherwise as a normal variable.
     """
     growth = max(right / left, 1 + 1e-9)
     stretched = np.log1p((growth - 1) * np.maximum(values / right, -1 / growth))
@@ -336,16 +340,16 @@ def _squares(rows: np.ndarray) -> np.ndarray:
 
 
 def _ratio(part: Any, whole: Any) -> Any:
-    """Return the part in units of the whole, zero where there is nothing at all."""
+    """Return the part over the whole, or zero where the whole is zero."""
     return np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)
 
 
-# --- what comes in -------------------------------------------------------------------------
+# --- validation ----------------------------------------------------------------------------
 
 
 def _common(ids: np.ndarray, other_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the common ids are in either, in the order of the first."""
-    if {ids.dtype.kind, other_ids.dtype.kind} == {"i", "u"}:  # which numpy compares as floats
+    """Return the positions of the common ids in both, in the order of the first."""
+    if {ids.dtype.kind, other_ids.dtype.kind} == {"i", "u"}:  # numpy compares these as floats
         ids, other_ids = ids.astype(object), other_ids.astype(object)
     _, first, second = np.intersect1d(ids, other_ids, assume_unique=True, return_indices=True)
     if not len(first):
@@ -379,7 +383,7 @@ def _sketched(name: str, values: Any) -> np.ndarray:
 
 
 def _precision(*arrays: Any) -> float:
-    """Return the machine precision of the coarsest."""
+    """Return the machine precision of the coarsest dtype."""
     dtypes = [np.asarray(array).dtype for array in arrays]
     return max(float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0 for dtype in dtypes)
 

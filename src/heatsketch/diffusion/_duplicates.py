@@ -1,15 +1,15 @@
-r"""Points with many copies: copies of a point share one row of the graph.
+r"""Points with many duplicates: copies of a point share one row of the graph.
 
-Where points repeat, as those of integers do, the nearest neighbours of a point are its copies,
-and the graph has as many connected components as there are distinct points, each with the square of
-its copies in entries. There the graph is one of distinct points, ``n_neighbors`` counts these, and
-two copies have all that their points have. With the affinity :math:`K_u` of distinct points, and
-:math:`P_{iu} = 1` where point :math:`i` is a copy of the distinct point :math:`u`,
+If points repeat, as integer data often do, the nearest neighbours of a point are its copies, and
+the graph has one connected component for each distinct point, with ``m**2`` entries for ``m``
+copies. In that case the graph is one of distinct points, ``n_neighbors`` counts distinct points,
+and all copies of two points share the affinity of these. With the affinity :math:`K_u` of distinct
+points, and :math:`P_{iu} = 1` where point :math:`i` is a copy of the distinct point :math:`u`,
 
 .. math:: K = P K_u P^T, \qquad K x = P \, (K_u \, (P^T x)),
 
-which is the matrix over all points, in the memory of one over distinct points. A row depends on
-the coordinates of its point alone, so that a training point given again has the row that it had.
+is the matrix over all points, with the memory of one over distinct points. A row depends on the
+coordinates of its point alone, so that a training point passed as a new one has the same row.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from heatsketch._core.row_chunks import by_chunks, check_length, multiply_vector
 from heatsketch.diffusion._operator import HeatOperator
 from heatsketch.graph._neighbors import Neighbors, label_components
 
-# Of the neighbours of a point, which part may be copies of it on average; beyond, they share rows.
+# Largest mean share of copies among the neighbours of a point; above it, copies share rows.
 MOST_COPIES = 1 / 4
 
 
 @dataclass(frozen=True)
 class SharedRows(RowBlocks):
-    """A matrix over points some of which are copies of each other, which come together.
+    """Matrix over points with duplicates, where copies of a point are adjacent.
 
     Attributes
     ----------
     matrix : CSR array of shape (n_distinct, n_distinct) or (n_rows, n_distinct)
-        Entries of distinct points; or of other rows, which share nothing.
+        Entries of distinct points, or of other rows, which are not shared.
     starts : array of shape (n_distinct + 1,)
-        Where the copies of each distinct point begin, and where the last ones end.
+        Index of the first copy of each distinct point, and the number of points.
     is_square : bool, default=True
-        Whether rows are those of the points as well.
+        Whether the rows are those of the points, too.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class SharedRows(RowBlocks):
     is_square: bool = True
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return plain arrays, without what is made from them."""
+        """Return plain arrays, without cached values."""
         kept = ("matrix", "starts", "is_square")
         return plain({name: getattr(self, name) for name in kept})
 
@@ -84,7 +84,7 @@ class SharedRows(RowBlocks):
 
     @cached_property
     def _places(self) -> np.ndarray:
-        """Which row of the matrix each row is."""
+        """Index of each row in the matrix of distinct points."""
         numbers = np.arange(self.matrix.shape[0], dtype=np.int32)
         return np.repeat(numbers, np.diff(self.starts)) if self.is_square else numbers
 
@@ -99,9 +99,9 @@ class SharedRows(RowBlocks):
     def step(
         self, v: Any, block: Any, w: Any, *, factors: Any, out: Any, totals: Any, terms: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return ``y = a (A x - v w) + b x - g z`` for a block ``x``, and its sums ``v @ y``.
+        """Return ``y = a (A x - v w) + b x - g z`` and its sums ``v @ y``.
 
-        As :meth:`HeatOperator.step_of_rows` does for rows that share nothing.
+        Like :meth:`HeatOperator.step_of_rows` for rows that are not shared.
         """
         dtype = block.dtype
         a, b, g = (dtype.type(factor) for factor in factors)
@@ -115,17 +115,17 @@ class SharedRows(RowBlocks):
         return out, sums
 
     def _sums_of_copies(self, block: np.ndarray) -> np.ndarray:
-        """Add up the rows of all copies of a point, one after another."""
+        """Add up the rows of all copies of each point, in order."""
         check_length("block", block, int(self.starts[-1]))
         columns = np.ascontiguousarray(block).reshape(len(block), -1)
         sums = np.empty((len(self.starts) - 1, columns.shape[1]), columns.dtype)
         by_chunks(partial(kernels.segment_sums, columns, self.starts, sums), len(sums))
         return sums.reshape(len(sums), *block.shape[1:])
 
-    # --- what is asked of a matrix in blocks of rows ------------------------------------------
+    # --- the interface of RowBlocks -----------------------------------------------------------
 
     def keep(self, vector: Any) -> Any:
-        """Return the vector, which is computed already."""
+        """Return the vector unchanged, since it is in memory."""
         return vector
 
     def ones(self) -> np.ndarray:
@@ -133,15 +133,15 @@ class SharedRows(RowBlocks):
         return np.ones(self.shape[1])
 
     def map_blocks(self, function: Callable[[Any], Any]) -> SharedRows:
-        """Return the matrix that a function makes of the entries of distinct points."""
+        """Apply a function to the matrix of distinct points."""
         return replace(self, matrix=function(self.matrix))
 
     def map_rows(self, function: Callable[[Any], np.ndarray]) -> np.ndarray:
-        """Return the vector of what a function makes of the rows."""
+        """Apply a function that returns one value for each row."""
         return function(self.matrix)[self._places]
 
     def scaled(self, left: np.ndarray, right: np.ndarray) -> SharedRows:
-        """Return ``diag(left) K diag(right)``, with the same weights for all copies of a point."""
+        """Return ``diag(left) K diag(right)``; copies of a point have equal weights."""
         firsts = self.starts[:-1]
         left = left[firsts] if self.is_square else left
         values = scaled_values(self.matrix, left, right[firsts])
@@ -153,7 +153,7 @@ class SharedRows(RowBlocks):
         return HeatOperator(self.scaled(left, right), right, stationary)
 
     def label_components(self, eps: float) -> tuple[int, np.ndarray]:
-        """Label components that links above ``eps`` times a row's largest hold together."""
+        """Label components by links above ``eps`` times the largest of a row."""
         n_components, labels = label_components(self.matrix)
         return n_components, labels[self._places]
 
@@ -172,26 +172,26 @@ def find_with_shared_rows(
     *,
     are_distances: bool = False,
 ) -> tuple[Neighbors, Any]:
-    """Find who is near whom; where points have many copies, among distinct points.
+    """Find nearest neighbours, among distinct points if many are duplicates.
 
     Parameters
     ----------
     find : callable
-        Given points and a number of neighbours, returns what :func:`find_neighbors` does.
+        Takes points and a number of neighbours, and returns the same as :func:`find_neighbors`.
     X : array or CSR array of shape (n_points, n_features)
     n_neighbors : int
     are_distances : bool, default=False
-        Whether ``X`` holds distances, of which equal rows belong to copies.
+        Whether ``X`` holds distances; equal rows are then taken for copies.
 
     Returns
     -------
     neighbors : Neighbors
-        With ``starts`` if rows are shared.
+        Has ``starts`` if rows are shared.
     d2 : CSR array or SharedRows of shape (n_points, n_points)
 
     Examples
     --------
-    Four points with five copies each, which are no neighbours of themselves alone:
+    Four points with five copies each; neighbours are found among distinct points:
 
     >>> import numpy as np
     >>> from heatsketch.graph._neighbors import find_neighbors
@@ -210,7 +210,7 @@ def find_with_shared_rows(
     """
     places, n_distinct = copies_of_points(X)
     counts = np.bincount(places, minlength=n_distinct)
-    # A point with as many copies as neighbours has no others, and all who find one find them all.
+    # A point with as many copies as neighbours would have no other neighbours.
     few = MOST_COPIES * n_neighbors * len(places)
     if counts.max() < n_neighbors and (counts**2).sum() <= max(few, len(places)):
         return find(X, n_neighbors)
@@ -223,14 +223,14 @@ def find_with_shared_rows(
     if are_distances:
         neighbors = replace(neighbors, points=distinct)
     moved = np.concatenate([[0], np.cumsum(counts[neighbors.order])])
-    # Copies of the point that comes first, then of the second, ...
+    # Copies of the first point, then of the second, ...
     shifts = np.repeat(starts[neighbors.order] - moved[:-1], counts[neighbors.order])
     order = by_point[np.arange(len(places)) + shifts]
     return replace(neighbors, order=order, starts=moved), SharedRows(d2, moved)
 
 
 def copies_of_points(X: Any) -> tuple[np.ndarray, int]:
-    """Return which distinct point each row is, in the order in which they come, and their number.
+    """Number distinct points by first occurrence; return indices and their count.
 
     Examples
     --------
@@ -243,7 +243,7 @@ def copies_of_points(X: Any) -> tuple[np.ndarray, int]:
         return _copies_of_sparse_points(X)
     points = np.ascontiguousarray(X)
     places = np.empty(len(points), np.int64)
-    # At most half full, so that a free place is near.
+    # The hash table is at most half full, so that probe sequences are short.
     table = np.full(2 ** (2 * len(points)).bit_length(), -1, np.int64)
     bits = points.view(np.uint32 if points.dtype == np.float32 else np.uint64)
     return places, int(kernels.distinct_rows(points, bits, table, places))

@@ -1,19 +1,19 @@
-r"""Harmonic extension: values given at some rows, and their averages at all others.
+r"""Harmonic extension of values given at some rows to all other rows.
 
 .. math:: h_i = g_i \quad (i \in B), \qquad h_i = \sum_j P_{ij} h_j \quad (i \notin B)
 
 ``P`` is the random walk of the heat operator. So :math:`h_i` is the mean of ``g`` at the first
-given row that a walk from ``i`` meets: with an indicator for ``g``, the probability that this row
-is one of those. Where rows of ``g`` sum to one, all rows do.
+given row that a walk from ``i`` reaches. If ``g`` is an indicator, this is the probability that
+this row is in the indicated set. If the rows of ``g`` sum to one, all rows do.
 
 With symmetric weights ``W`` of the links and their sums ``D`` this is the linear system
 
 .. math:: (D - W)_{II} \, h_I = W_{IB} \, g
 
-of all other rows ``I``, which conjugate gradients solve. They end by a bound of the error: if ``r``
-is the residual of ``h``, the error is at most :math:`\max t \, \max |D^{-1} r|`. Here ``t`` is the
-mean number of steps until a given row is met, which solves :math:`(D - W)_{II} \, t = D` and is
-found along with ``h``.
+of all other rows ``I``, which is solved by conjugate gradients. These stop by a bound of the error:
+if ``r`` is the residual of ``h``, the error is at most :math:`\max t \, \max |D^{-1} r|`. Here
+``t`` is the mean number of steps until a given row is reached, which solves
+:math:`(D - W)_{II} \, t = D` and is computed along with ``h``.
 """
 
 from __future__ import annotations
@@ -38,32 +38,32 @@ MOST_STEPS, MOST_RESTARTS = 20_000, 5
 def harmonic_extension(
     A: Any, values: Any, rows: Any, *, tolerance: float = TOLERANCE
 ) -> np.ndarray:
-    """Extend values that are given at some rows to all rows, as means over random walks.
+    """Extend values given at some rows to all rows, as means over random walks.
 
     Parameters
     ----------
     A : HeatOperator of shape (n, n)
-        Of a graph of neighbours in memory.
+        Operator of a neighbour graph in memory.
     values : array of shape (m,) or (m, k)
         Values at the given rows.
     rows : array of int of shape (m,)
-        The given rows, all different.
+        The given rows, all distinct.
     tolerance : float, default=1e-6
         Bound of the error, relative to the largest absolute value.
 
     Returns
     -------
     array of shape (n,) or (n, k), of float64
-        NaN in rows of a connected component that has no given row.
+        NaN in rows of connected components without a given row.
 
     Raises
     ------
     SpectrumError
-        If walks take so many steps to a given row that rounding exceeds the tolerance.
+        If walks to a given row take so many steps that the tolerance is not reached.
 
     Examples
     --------
-    On a path between two given ends values grow evenly:
+    On a path between two given ends the values are linear:
 
     >>> import numpy as np
     >>> from scipy import sparse
@@ -93,7 +93,7 @@ def harmonic_extension(
 
 
 def checked_rows(rows: Any, n_rows: int) -> np.ndarray:
-    """Return given rows, if they are different ones of ``n_rows``.
+    """Return ``rows`` if they are valid and distinct, and raise otherwise.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def _solution(W: Any, given: np.ndarray, is_free: np.ndarray, tolerance: float) 
 
     right = np.hstack([free * (weights @ given), free * sums])
     found, n_left, error = np.zeros_like(right), MOST_STEPS, np.inf
-    # From its own residual again, since the residuals of conjugate gradients drift away from it.
+    # Restarted from the true residual, from which that of conjugate gradients drifts away.
     for _ in range(MOST_RESTARTS):
         residual = right - laplacian(found)
         error = _bound(found, residual / sums)
@@ -163,7 +163,7 @@ def _conjugate_gradients(
     tolerance: float,
     n_left: int,
 ) -> int:
-    """Improve all columns in place, until the bound of the error is within the tolerance."""
+    """Update all columns in place until the error bound is within the tolerance."""
     scaled = residual / sums
     direction, length = scaled.copy(), _products(residual, scaled)
     done = steps("harmonic extension", n_left)
@@ -182,7 +182,7 @@ def _conjugate_gradients(
 
 
 def _bound(found: np.ndarray, scaled: np.ndarray) -> float:
-    """Return a bound of the error of all columns but the last, from scaled residuals."""
+    """Bound the error of all columns but the last, from scaled residuals."""
     rest = np.abs(scaled).max(axis=0)
     # If the residual of t is at most rest < 1, then t is at most found / (1 - rest).
     n_steps = found[:, -1].max() / (1 - rest[-1]) if rest[-1] < 1 else np.inf
@@ -194,5 +194,5 @@ def _products(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _ratios(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Divide, where a column that has nothing left stays as it is."""
+    """Divide, with a ratio of zero for columns that have converged."""
     return np.divide(x, y, out=np.zeros_like(x), where=y > 0)

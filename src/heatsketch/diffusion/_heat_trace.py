@@ -1,20 +1,20 @@
-r"""The heat trace: how much of the heat kernel is left after ``p`` steps.
+r"""The heat trace, the part of the heat kernel that remains after ``p`` steps.
 
 .. math:: \mathrm{tr}(A^{2p}) = \sum_{l \ge 1} \lambda_l^{2p} = E |A^p g|^2
 
-The stationary eigenvalue one is left out. A sketch shows the trace at every step, for nothing: it
-is the mean of the squared lengths of its columns, and how much these differ tells its error. The
-products of different columns show the trace at twice the power,
-:math:`E (A^p g \cdot A^p h)^2 = \mathrm{tr}(A^{4p})`, and the two together in how many
-directions the kernel ``A^{2p}`` extends,
+The stationary eigenvalue one is left out. A sketch estimates the trace at every step without
+further products: it is the mean squared length of the columns, and their variation gives the
+standard error. The inner products of different columns estimate the trace at twice the power,
+:math:`E (A^p g \cdot A^p h)^2 = \mathrm{tr}(A^{4p})`. Together they give the effective number of
+directions of the kernel ``A^{2p}``,
 
 .. math:: r_p = \frac{\mathrm{tr}(A^{2p})^2}{\mathrm{tr}(A^{4p})}.
 
-A sketch ``Y`` of ``k`` columns finds the kernel with the relative error
+A sketch ``Y`` of ``k`` columns approximates the kernel with the relative error
 
 .. math:: \frac{E \lVert Y Y^T - A^{2p} \rVert_F^2}{\lVert A^{2p} \rVert_F^2} = \frac{r_p + 1}{k}:
 
-at a small power more directions are left than it can hold.
+at a small power more directions remain than it can represent.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ import numpy as np
 from heatsketch._core.partitioned import as_block, from_each_block, of_pieces
 from heatsketch._core.progress import steps
 
-GRAM_COLUMNS = 64  # whose products are looked at
-FEWEST_COLUMNS = 16  # that tell the number of directions
+GRAM_COLUMNS = 64  # columns whose inner products are used
+FEWEST_COLUMNS = 16  # needed to estimate the number of directions
 
 
 class HeatTrace(NamedTuple):
@@ -44,8 +44,8 @@ class HeatTrace(NamedTuple):
     error : array
         Their standard errors.
     directions : array
-        Estimates of :math:`\mathrm{tr}(A^{2p})^2 / \mathrm{tr}(A^{4p})`: in how many directions the
-        heat kernel extends.
+        Estimates of :math:`\mathrm{tr}(A^{2p})^2 / \mathrm{tr}(A^{4p})`, the effective number of
+        directions of the heat kernel.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def heat_trace(A: Any, G: Any, *, largest: int) -> HeatTrace:
     ----------
     A : HeatOperator
     G : array of shape (n, k)
-        A random block; see :func:`gaussian_matrix` and :func:`rademacher_matrix`.
+        A random matrix; see :func:`gaussian_matrix` and :func:`rademacher_matrix`.
     largest : int
         The largest power.
 
@@ -103,30 +103,30 @@ def diffuse_until(
     largest: int,
     few: float = math.inf,
 ) -> tuple[Any, HeatTrace]:
-    r"""Let heat flow until the kernel extends in few enough directions.
+    r"""Apply ``A`` until the kernel has few enough directions.
 
-    To count them takes two thirds of the time of a step. With ``few`` they are not counted where
-    more must be left: their logarithm is a convex function of the power for the usual laws of
-    decay, and so lies above the line through the last two counts.
+    Counting them takes two thirds of the time of a step. With ``few`` they are not counted at
+    powers where more must remain: for the usual laws of decay their logarithm is a convex function
+    of the power, and so lies above the line through the last two counts.
 
     Parameters
     ----------
     A : HeatOperator
     G : array of shape (n, k)
-        Left as it is.
+        Not modified.
     enough : callable
-        Given the numbers of directions that were counted so far, returns True to stop.
+        Takes the numbers of directions counted so far, and returns True to stop.
     largest : int
-        Step after which to stop in any case.
+        Maximum number of steps.
     few : float, optional
         Number of directions above which ``enough`` returns False.
 
     Returns
     -------
     block : array of shape (n, k)
-        :math:`A^{p-1} G`, one step from the end.
+        :math:`A^{p-1} G`, one step before the end.
     trace : HeatTrace
-        At the powers 1, 2 and others up to p; without ``few`` at all of them.
+        At the powers 1, 2 and others up to p; at all of them if ``few`` is omitted.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def diffuse_until(
 
 
 def _steps_to_few(powers: list[int], seen: list[Any], few: float) -> int:
-    """Return how many steps it takes at least until ``few`` directions are left."""
+    """Return the least number of steps until ``few`` directions remain."""
     if len(powers) < 2:
         return 1
     (earlier, last), (*_, before), (*_, now) = powers[-2:], seen[-2], seen[-1]
@@ -171,7 +171,7 @@ def _steps_to_few(powers: list[int], seen: list[Any], few: float) -> int:
 
 
 def trace_of_block(block: Any) -> tuple[float, float, float]:
-    r"""Return the trace of :math:`A^{2p}`, its error, and the number of directions.
+    r"""Return trace of :math:`A^{2p}`, standard error and number of directions.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def trace_of_block(block: Any) -> tuple[float, float, float]:
     lengths, products = _squared_lengths_and_products(block)
     trace = lengths.mean()
     if n_columns < 2:
-        return trace, math.inf, math.inf  # which one column does not tell
+        return trace, math.inf, math.inf  # unknown from one column
     error = lengths.std(ddof=1) / math.sqrt(n_columns)
     apart = ~np.eye(len(products), dtype=bool)
     doubled = np.mean(products[apart] ** 2)
@@ -198,7 +198,7 @@ def trace_of_block(block: Any) -> tuple[float, float, float]:
 
 
 def _squared_lengths_and_products(block: Any) -> list[np.ndarray]:
-    """Return those of all columns, and of some columns with each other."""
+    """Return squared lengths of all columns, and inner products of some."""
     return _sums(from_each_block(_look_at_block, block))
 
 

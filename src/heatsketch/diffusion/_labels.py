@@ -1,16 +1,17 @@
-r"""Labels from a few examples: Poisson learning (Calder et al., 2020), with a horizon.
+r"""Labels from few examples: Poisson learning (Calder et al., 2020).
 
 .. math:: u = \sum_{t \ge 0} \alpha^t P^t D^{-1} b, \qquad
           b = \sum_j w_j (e_{y_j} - \bar y) \, \delta_j, \qquad \alpha = 1 - \frac{1}{T}
 
 Each labelled point ``j`` is a source: the unit vector of its class, less the mean :math:`\bar y` of
 all labels, times its weight. ``P`` is the random walk of symmetric weights ``W`` with the row sums
-``D``. As the horizon ``T`` grows, ``u`` becomes the solution of the Poisson equation
-:math:`(D - W) u = b`. With a horizon the sum is finite also in a graph of several connected
-components, and labels are more accurate. Labelled points are not held at their labels, as they are
-in label propagation: with few of them, such a solution is flat everywhere but next to them.
+``D``. As the horizon ``T`` grows, ``u`` tends to the solution of the Poisson equation
+:math:`(D - W) u = b`. With a finite horizon the sum also converges in a graph of several connected
+components, and labels are more accurate. Unlike in label propagation, labelled points are not
+fixed at their labels: with few of them, such a solution is flat everywhere except next to them.
 
-The score of any point, old or new, is the mean of ``u`` over its neighbours, itself included,
+The score of a training point or a new point is the mean of ``u`` over its neighbours, itself
+included,
 
 .. math:: F_x = \sum_j W_{xj} u_j \Big/ \sum_j W_{xj},
 
@@ -35,37 +36,37 @@ from heatsketch.diffusion._normalization import degree_scaling
 from heatsketch.diffusion._operator import HeatOperator, heat_operator
 from heatsketch.exceptions import HeatSketchError
 
-# Measured on digits and MNIST with 1 and 5 labels a class; docs/how_to/labels.md.
+# Measured on digits and MNIST with 1 and 5 labels per class; docs/how_to/labels.md.
 SHARPNESS = 8
-VOTING_SHARPNESS = 2  # of neighbours that vote on a label
-# A walk reaches no more points than it has products: a few hundred follow long curves.
+VOTING_SHARPNESS = 2  # for neighbours that vote on a label
+# A walk reaches no farther than its number of products: a few hundred follow long curves.
 HORIZON = 2500
 TOLERANCE = 1e-6
 CONFIDENCE = 4.0
-# Sweeps until probabilities have the means that were asked for, and how near they come.
+# Maximum number of sweeps until probabilities have the given means, and the tolerance of these.
 MOST_SWEEPS, SHARE_TOLERANCE = 1000, 1e-6
 
 
 def poisson_learning(
     K: Any, labels: Any, *, weights: Any = None, horizon: float = HORIZON
 ) -> np.ndarray:
-    """Potentials of each class, from labels of a few points.
+    """Potentials of each class from the labels of a few points.
 
     Parameters
     ----------
-    K : anything of shape (n, n) that answers ``K @ block``
-        Affinity, best without self-loops.
+    K : object of shape (n, n) that supports ``K @ block``
+        Affinity, preferably without self-loops.
     labels : array of int of shape (n,)
         Classes, numbered from 0; -1 where unknown.
     weights : array of shape (n,), optional
-        Weights of the labels; all one if left out.
+        Weights of the labels; all one if omitted.
     horizon : float, default=2500
-        Number ``T`` of steps after which a walk is forgotten.
+        ``T``: a walk loses a fraction ``1 / T`` of its weight at every step.
 
     Returns
     -------
     array of shape (n, n_classes)
-        The class of a point is that of its largest potential.
+        The predicted class of a point is that of its largest potential.
 
     Examples
     --------
@@ -110,9 +111,9 @@ def label_sources(labels: np.ndarray, n_classes: int, weights: Any = None) -> np
 
 
 def potentials(K: Any, sources: np.ndarray, *, horizon: float = HORIZON) -> Resolvent:
-    """Return the sum ``u`` over all steps of a walk from the sources, which sum to zero.
+    """Return the sum ``u`` over all steps of a walk from sources of sum zero.
 
-    With the number of products that it took.
+    The number of products is returned with it.
 
     Examples
     --------
@@ -131,11 +132,12 @@ def potentials(K: Any, sources: np.ndarray, *, horizon: float = HORIZON) -> Reso
 
 
 def neighbor_means(A: Any, block: np.ndarray, *, exponent: float = 1.0) -> np.ndarray:
-    r"""Return the means of a block over the neighbours of each row of a heat operator.
+    r"""Return means of a block over the neighbours of each row of an operator.
 
     .. math:: F_x = \sum_j w_{xj} u_j \Big/ \sum_j w_{xj}, \qquad w_{xj} = (A_{xj} / s_j)^\beta
 
-    ``A`` may be rows of new points. A factor of a row cancels, so that these are affinities.
+    ``A`` may be rows of new points. Factors of rows cancel, so the weights are powers of
+    affinities.
 
     Examples
     --------
@@ -157,15 +159,15 @@ def neighbor_means(A: Any, block: np.ndarray, *, exponent: float = 1.0) -> np.nd
 
 
 def label_margins(W: Any, labels: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return by how much neighbours agree with each label, and the class that most others have.
+    """Return the margin of each label among neighbours, and the strongest rival.
 
-    Neighbours with a label vote with the weights of their links, and shares of their votes are
-    compared: that of the label itself, less the largest of another class. A margin is 0 in rows
-    that have no label, or no neighbour with one.
+    Labelled neighbours vote with the weights of their links. The margin is the share of votes for
+    the label itself, less the largest share of another class, the rival. It is 0 in rows without a
+    label, or without a labelled neighbour.
 
     Examples
     --------
-    The last of four points is alone with its label:
+    Only the last of four points has the label 1:
 
     >>> import numpy as np
     >>> from scipy import sparse
@@ -180,7 +182,7 @@ def label_margins(W: Any, labels: np.ndarray, n_classes: int) -> tuple[np.ndarra
     given = np.zeros((len(labels), n_classes))
     given[own] = 1
     votes = HeatOperator(W, None, np.zeros(W.shape[0])) @ given
-    votes[own] -= _loops(W)[known]  # a label is no witness of itself
+    votes[own] -= _loops(W)[known]  # a label does not vote for itself
     sums = votes.sum(axis=1, keepdims=True)
     np.divide(votes, sums, out=votes, where=sums > 0)
     margins = np.zeros(len(labels))
@@ -199,7 +201,7 @@ def _diagonal(rows: sparse.csr_array) -> np.ndarray:
 
 
 def _row_powers(rows: sparse.csr_array, exponent: float) -> sparse.csr_array:
-    """Return the powers of entries over the largest of their row, in float64."""
+    """Return powers of entries relative to the largest of their row, in float64."""
     values = rows.data.astype(np.float64)
     counts = np.diff(rows.indptr)
     largest = np.ones(len(counts))
@@ -240,7 +242,7 @@ def class_probabilities(scores: np.ndarray, scale: float, weights: np.ndarray) -
 
 
 def class_weights(scores: np.ndarray, scale: float, priors: Any) -> np.ndarray:
-    """Return the weights of classes with which probabilities have the means ``priors``.
+    """Return class weights such that mean probabilities equal ``priors``.
 
     Examples
     --------
@@ -267,8 +269,8 @@ def conformal_threshold(scores: np.ndarray, coverage: float) -> float:
     r"""Return the :math:`\lceil (m + 1) c \rceil`-th smallest of ``m`` scores.
 
     If a new score is exchangeable with these, it is at most the threshold with probability ``c``
-    or more, whatever their distribution is. Fewer than :math:`c / (1 - c)` scores are an error,
-    since then the threshold would be infinite.
+    or more, for any distribution. Fewer than :math:`c / (1 - c)` scores raise an error, since the
+    threshold would be infinite.
 
     Examples
     --------
@@ -277,7 +279,7 @@ def conformal_threshold(scores: np.ndarray, coverage: float) -> float:
     >>> conformal_threshold(np.arange(9.0), 0.9)
     8.0
     """
-    # Less rounding: ten times nine tenths is nine.
+    # Reduced by the rounding error: ten times nine tenths is nine.
     rank = math.ceil((len(scores) + 1) * coverage * (1 - 1e-12))
     if rank > len(scores):
         needed = math.ceil(coverage / (1 - coverage) * (1 - 1e-12))

@@ -1,13 +1,13 @@
-r"""Weights of the links of a graph, as a fitted model has them.
+r"""Weights of the links of the graph of a fitted model.
 
 .. math:: W_{ij} = (c_i A_{ij} c_j)^\beta \quad (i \ne j), \qquad W_{ii} = 0
 
-Links that are weaker than a tenth count as a tenth, unless :math:`\beta = 1`: powers of others are
-so small that a point with no other links would be cut off from all the rest.
+Links weaker than a tenth are raised to a tenth, unless :math:`\beta = 1`: otherwise their powers
+are so small that a point without other links would be practically disconnected.
 
-With ``c = 1 / s`` these are the affinities of which the heat operator ``A`` was made, and with the
-stationary direction for ``c`` the weights whose random walk is that of ``A``. Where a walk goes at
-last does not depend on its self-loops, but how many steps it takes does.
+With ``c = 1 / s`` these are the affinities that the heat operator ``A`` was computed from. With the
+stationary direction for ``c`` they are the weights whose random walk is that of ``A``. Self-loops
+do not change where a walk ends, only the number of its steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from heatsketch._core.row_chunks import multiply_vector, scaled_values
 from heatsketch.diffusion._duplicates import SharedRows
 from heatsketch.exceptions import HeatSketchError
 
-WEAKEST = 0.1  # affinity that is raised to a power
+WEAKEST = 0.1  # lower bound of affinities before they are raised to a power
 
 
 def link_weights(A: Any, c: np.ndarray, *, exponent: float = 1.0) -> Any:
@@ -31,7 +31,7 @@ def link_weights(A: Any, c: np.ndarray, *, exponent: float = 1.0) -> Any:
     Parameters
     ----------
     A : HeatOperator of shape (n, n)
-        Of a graph of neighbours.
+        Operator of a neighbour graph.
     c : array of shape (n,)
     exponent : float, default=1.0
         The exponent ``beta``.
@@ -39,8 +39,8 @@ def link_weights(A: Any, c: np.ndarray, *, exponent: float = 1.0) -> Any:
     Returns
     -------
     CSR array or SharedRows of shape (n, n)
-        A row without any link keeps its self-loop, of weight one. So do copies of a point, if
-        they share rows.
+        A row without any link keeps a self-loop, of weight one. Copies of a point that share rows
+        keep the links between them.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def link_weights(A: Any, c: np.ndarray, *, exponent: float = 1.0) -> Any:
 
 
 def check_sparse(A: Any) -> None:
-    """Raise an error for an operator whose entries are not in memory."""
+    """Raise if the entries of an operator are not in memory."""
     if not (isinstance(A.matrix, SharedRows) or sparse.issparse(A.matrix)):
         raise HeatSketchError(
             f"the heat operator is a {type(A.matrix).__name__}, and labels and fates need a graph "
@@ -80,7 +80,7 @@ def scaled(matrix: Any, left: np.ndarray, right: np.ndarray) -> Any:
 
 
 def mapped(matrix: Any, function: Callable[[Any], Any]) -> Any:
-    """Return what a function makes of the rows of a CSR array or SharedRows."""
+    """Apply a function to the rows of a CSR array or SharedRows."""
     return matrix.map_blocks(function) if isinstance(matrix, SharedRows) else function(matrix)
 
 
@@ -100,7 +100,7 @@ def _power(rows: sparse.csr_array, exponent: float) -> sparse.csr_array:
 def _without_loops(rows: sparse.csr_array, copies: np.ndarray | None) -> sparse.csr_array:
     numbers = np.arange(rows.shape[0], dtype=rows.indices.dtype)
     is_loop = rows.indices == np.repeat(numbers, np.diff(rows.indptr))
-    if copies is not None:  # one of several is linked to the others
+    if copies is not None:  # the diagonal then holds the links between copies
         is_loop &= copies[rows.indices] == 1
     rows.data[is_loop] = 0
     alone = multiply_vector(rows, np.ones(rows.shape[1])) == 0

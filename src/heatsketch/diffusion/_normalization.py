@@ -1,17 +1,16 @@
-r"""Rescale an affinity matrix until it behaves like a heat kernel.
+r"""Normalization of an affinity matrix to a heat kernel.
 
-All normalizations have one shape, ``A = diag(s) K diag(s)``, and one iteration,
+All normalizations have the form ``A = diag(s) K diag(s)``, and use one iteration,
 
 .. math:: d_{i+1} = K (1 / d_i), \quad d_0 = 1, \quad s = 1 / \sqrt{d_i \, d_{i+1}}.
 
-Stop at :math:`i = 0` and ``A`` is the random walk on a graph, in its symmetric form; stop at
-:math:`i = 1` and ``A`` is the symmetric normalization; go on until
-:math:`d_i` no longer changes and it is the bistochastic one. Wherever one stops,
-:math:`\sqrt{d_{i+1} / d_i}` is an eigenvector of ``A`` with eigenvalue one: the stationary
-direction. This module finds the iterates; it never forms ``A``, and asks nothing of ``K`` but
-``K @ vector``.
+With :math:`i = 0`, ``A`` is the random walk on a graph, in its symmetric form. With :math:`i = 1`,
+``A`` is the symmetric normalization. Iterated until :math:`d_i` no longer changes, it is the
+bistochastic one. For any :math:`i`, :math:`\sqrt{d_{i+1} / d_i}` is an eigenvector of ``A`` with
+eigenvalue one: the stationary direction. This module computes the iterates; it never forms ``A``,
+and requires only ``K @ vector``.
 
-Iterates are float64 whatever the dtype of ``K``.
+Iterates are float64 for any dtype of ``K``.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from heatsketch.exceptions import HeatSketchError, ScalingError, ScalingFailure
 
 
 class RowWeights(NamedTuple):
-    """What the normalization says of some rows: their weights and their stationary part."""
+    """Weights and stationary direction of some rows."""
 
     s: Any
     stationary: Any
@@ -38,21 +37,21 @@ class RowWeights(NamedTuple):
 
 @dataclass(frozen=True)
 class Scaling:
-    r"""Two consecutive iterates, from which the weights of any row follow.
+    r"""Two consecutive iterates, which determine the weights of any row.
 
-    Called on the training affinity it gives the weights of the training points; called on
-    the affinity of new points to the training points it gives those of the new points. A
-    factor on a row of the affinity cancels in ``s * K``, unless ``previous`` is None.
+    Called with the affinity of the training points, it returns their weights; called with the
+    affinity of new points to the training points, it returns those of the new points. A factor of
+    a row of the affinity cancels in ``s * K``, unless ``previous`` is None.
 
     Attributes
     ----------
     previous, current : arrays of shape (n_points,)
-        :math:`d_{i-1}` and :math:`d_i`; there is no previous one before :math:`d_0 = 1`.
+        :math:`d_{i-1}` and :math:`d_i`; ``previous`` is None for :math:`d_0 = 1`.
     n_iter : int
-        Sweeps done.
+        Number of sweeps.
     residual : float
-        Largest departure of a row sum from one that the last sweep saw; nan where row sums
-        of one are not aimed at.
+        Largest deviation of a row sum from one in the last sweep; nan for normalizations that do
+        not aim at row sums of one.
 
     Examples
     --------
@@ -73,14 +72,14 @@ class Scaling:
     residual: float
 
     def at(self, places: np.ndarray) -> Scaling:
-        """Return the scaling of some of the points, in memory."""
+        """Return the scaling of some points, in memory."""
         previous = None if self.previous is None else np.asarray(self.previous[places])
         return replace(self, previous=previous, current=np.asarray(self.current[places]))
 
     def __call__(self, K: Any, *, is_training: bool = False) -> RowWeights:
         """Return the weights ``s`` and the stationary direction of the rows of ``K``.
 
-        If these are the rows that the scaling was found for, ``K (1 / previous)`` is ``current``.
+        For the training points, ``K (1 / previous)`` is ``current`` and is not computed again.
         """
         check_places(K, "K")
         later = multiply_vector(K, 1 / self.current)
@@ -88,19 +87,19 @@ class Scaling:
             earlier = 1 + 0 * later
         else:
             earlier = self.current if is_training else multiply_vector(K, 1 / self.previous)
-        # Two roots instead of the root of a product, which may overflow.
+        # Two square roots, since that of the product may overflow.
         return RowWeights(1 / (np.sqrt(earlier) * np.sqrt(later)), np.sqrt(later / earlier))
 
 
 def degree_scaling(K: Any, *, sums: Any = None) -> Scaling:
     r"""Random walk on a graph: divide by the degrees :math:`q = K 1`.
 
-    The heat operator is :math:`A = \mathrm{diag}(q^{-1/2}) \, K \, \mathrm{diag}(q^{-1/2})`. The
-    right choice for graphs, where the degree of a node is information and not sampling density.
+    The heat operator is :math:`A = \mathrm{diag}(q^{-1/2}) \, K \, \mathrm{diag}(q^{-1/2})`. Use it
+    for graphs, where the degree of a node is information and not sampling density.
 
     Parameters
     ----------
-    K : anything of shape (n, n) that answers ``K @ vector``
+    K : object of shape (n, n) that supports ``K @ vector``
         Symmetric, nonnegative.
     sums : vector of shape (n,), optional
         ``K 1``, if it is known.
@@ -124,14 +123,14 @@ def degree_scaling(K: Any, *, sums: Any = None) -> Scaling:
 
 
 def symmetric_scaling(K: Any, *, sums: Any = None) -> Scaling:
-    r"""Algorithm 1: divide by the density on both sides, then normalize symmetrically.
+    r"""Algorithm 1: divide by the density twice, then normalize symmetrically.
 
     With row sums :math:`q = K 1` and :math:`v = q^{-1} K q^{-1} 1`, the heat operator is
     :math:`A = \mathrm{diag}(1 / q\sqrt{v}) \, K \, \mathrm{diag}(1 / q\sqrt{v})`.
 
     Parameters
     ----------
-    K : anything of shape (n, n) that answers ``K @ vector``
+    K : object of shape (n, n) that supports ``K @ vector``
         Symmetric, nonnegative.
     sums : vector of shape (n,), optional
         ``K 1``, if it is known.
@@ -163,19 +162,19 @@ def bistochastic_scaling(
 
     .. math:: d \leftarrow \sqrt{d \cdot K (1 / d)},
 
-    which has the same limit. For a positive semidefinite ``K`` each sweep halves the error at
-    the least, where the plain loop may need tens of thousands of sweeps.
+    which has the same limit. For a positive semidefinite ``K`` each sweep at least halves the
+    error, while the plain loop may need tens of thousands of sweeps.
 
     Parameters
     ----------
-    K : anything of shape (n, n) that answers ``K @ vector``
-        Symmetric, nonnegative, best with a positive diagonal.
+    K : object of shape (n, n) that supports ``K @ vector``
+        Symmetric, nonnegative, preferably with a positive diagonal.
     sums : vector of shape (n,), optional
         ``K 1``, if it is known.
     tol : float, default=1e-12
-        How far row sums may be from one.
+        Largest deviation of a row sum from one.
     max_iter : int, default=1000
-        Sweeps after which to give up.
+        Maximum number of sweeps.
 
     Returns
     -------
@@ -185,7 +184,7 @@ def bistochastic_scaling(
     Raises
     ------
     ScalingError
-        With ``reason``, ``residual`` and ``n_iter``, where no scaling was reached.
+        If the iteration does not converge, with ``reason``, ``residual`` and ``n_iter``.
 
     Examples
     --------
@@ -199,7 +198,7 @@ def bistochastic_scaling(
     >>> scaling.n_iter < 60
     True
     """
-    # Start between one and the row sums: an isolated point is then right at once.
+    # Start with the geometric mean of one and the row sums, which is exact for isolated points.
     d = np.sqrt(_checked_sums(K, sums))
     residual = np.inf
     for n_iter in range(2, max_iter + 1):
@@ -211,7 +210,7 @@ def bistochastic_scaling(
     raise ScalingError(ScalingFailure.SWEEPS_EXHAUSTED, residual, max_iter)
 
 
-# What the estimators and the experiments call them.
+# By their names in the estimators and the experiments.
 SCALINGS = {
     "degree": degree_scaling,
     "symmetric": symmetric_scaling,
@@ -233,7 +232,7 @@ def row_sums(K: Any) -> Any:
 
 
 def _checked_sums(K: Any, sums: Any) -> Any:
-    """Return :math:`K 1`, computed unless it is known, after a check of it."""
+    """Return :math:`K 1`, computed unless known, and checked."""
     _check_matrix(K)
     if sums is None:
         sums = row_sums(K)
@@ -242,7 +241,7 @@ def _checked_sums(K: Any, sums: Any) -> Any:
 
 
 def _check_matrix(K: Any) -> None:
-    """Raise for what is no matrix of real numbers; any that answers ``K @ vector`` will do."""
+    """Raise if ``K`` is not a real matrix; any type with ``K @ vector`` is valid."""
     if isinstance(K, np.ndarray) or sparse.issparse(K):
         check_dtype(K.dtype, "K")
     check_places(K, "K")
@@ -254,14 +253,14 @@ def _check_matrix(K: Any) -> None:
         )
 
 
-# Scaling factors beyond this never come back: one more sweep could overflow.
+# Scaling factors beyond this have diverged: one more sweep could overflow.
 _DIVERGED = 1e100
 
 
 def _check_sums(sums: Any, d: Any, n_iter: int) -> float:
-    """Return how far sums are from ``d``; raise unless all are positive, finite and not absurd."""
+    """Return the residual; raise unless sums are positive, finite and in range."""
     lows, highs, residuals = zip(*from_each_block(_extremes, sums, d), strict=True)
-    # np.min, unlike min, passes a NaN on.
+    # np.min, unlike min, propagates NaN.
     low, high = float(np.min(lows)), float(np.max(highs))
     residual = float(np.max(residuals)) if n_iter > 1 else np.inf
     if low > 1 / _DIVERGED and high < _DIVERGED:
@@ -276,6 +275,6 @@ def _check_sums(sums: Any, d: Any, n_iter: int) -> float:
 
 
 def _extremes(sums: np.ndarray, d: np.ndarray) -> tuple[float, float, float]:
-    with np.errstate(invalid="ignore"):  # an empty row is reported by its name
+    with np.errstate(invalid="ignore"):  # empty rows are reported separately
         residual = np.max(np.abs(sums / d - 1))
     return float(np.min(sums)), float(np.max(sums)), float(residual)

@@ -1,11 +1,11 @@
-r"""The heat operator ``A``, known by what it does to a block.
+r"""The heat operator ``A``, defined by its products with blocks of vectors.
 
 .. math:: A = \mathrm{diag}(s) \, K \, \mathrm{diag}(s)
 
-The affinity answers ``K @ block``, and whatever answers that, on whatever machine, is an engine;
-``A`` is then never formed. Only where the affinity is a CSR matrix in memory are the weights
-multiplied into its values, once. The rows of new points have the same shape,
-:math:`\mathrm{diag}(s_{new}) \, K_{new} \, \mathrm{diag}(s)`, and so are the same class.
+The affinity only has to support ``K @ block``, locally or on a cluster; ``A`` is then never formed.
+If the affinity is a CSR matrix in memory, however, the weights are multiplied into its values,
+once. Rows of new points have the same form,
+:math:`\mathrm{diag}(s_{new}) \, K_{new} \, \mathrm{diag}(s)`, and the same class.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from heatsketch._core.row_chunks import by_chunks, check_length, is_compiled, sc
 
 @dataclass(frozen=True)
 class Scaled:
-    """``diag(left) K diag(right)``, where ``K`` is known by its products only.
+    """``diag(left) K diag(right)`` with a ``K`` that only supports products.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class Scaled:
 
     @property
     def dtype(self) -> np.dtype:
-        """The precision of the products, which are floats even if the affinities are whole."""
+        """The dtype of the products, a float even if the affinities are integers."""
         return self.left.dtype
 
     def __matmul__(self, block: Any) -> Any:
@@ -65,11 +65,11 @@ class HeatOperator:
     Attributes
     ----------
     matrix : CSR array, SharedRows or Scaled
-        What multiplies: weights and affinities in one.
+        The product of weights and affinities.
     s : array
         Weights of the columns, which are training points.
     stationary : array
-        The eigenvector of eigenvalue one (for new rows, its extension), of any length.
+        The eigenvector of eigenvalue one (for new rows, its extension), not normalized.
 
     Examples
     --------
@@ -115,22 +115,22 @@ class HeatOperator:
         return self._compiled_step(block, np.zeros(block.shape[1], block.dtype), no_sums)
 
     def stationary_coefficients(self, block: Any) -> Any:
-        """Return how much of the stationary direction each column of a block holds."""
+        """Return the coefficient of the stationary direction in each column."""
         if not (isinstance(block, np.ndarray) and isinstance(self.stationary, np.ndarray)):
             return (self.stationary @ block) / self.squared_length
-        # BLAS would do, but for bits that depend on the number of threads.
+        # Not with BLAS, whose rounding depends on the number of threads.
         sums = chunk_sums(self.stationary, block)
         return stationary_ratio(sums, self.squared_length, np.result_type(self.dtype, block))
 
     def stationary_part(self, coefficients: Any) -> Any:
-        """Return the block that consists of the stationary direction alone."""
+        """Return the stationary part of a block with these coefficients."""
         return self.stationary[:, np.newaxis] * coefficients
 
     def deflate(self, block: Any, *, out: Any = None) -> Any:
-        """Take the stationary direction out of a block; ``out`` may be the block itself.
+        """Remove the stationary direction; ``out`` may be the block itself.
 
-        Its eigenvalue is one while all others decay, so that after some hundred products
-        nothing else would be left in floating point.
+        Its eigenvalue is one while all others decay, so that after a few hundred products nothing
+        else would remain in floating point.
         """
         coefficients = self.stationary_coefficients(block)
         if not (isinstance(block, np.ndarray) and isinstance(self.stationary, np.ndarray)):
@@ -155,7 +155,7 @@ class HeatOperator:
         totals: Any = (),
         terms: Sequence[float] = (),
     ) -> tuple[Any, Any]:
-        r"""Step on in a recurrence, without the stationary direction ``v``.
+        r"""Take a step of a recurrence, without the stationary direction ``v``.
 
         .. math:: y = a A (x - v w) + b x - g z = a (A x - v w) + b x - g z
 
@@ -164,15 +164,15 @@ class HeatOperator:
         block : array of shape (n, k)
             The block ``x``.
         coefficients : array of shape (k,)
-            Its stationary coefficients ``w``, which are those that the last step returned.
+            Its stationary coefficients ``w``, as returned by the previous step.
         factors : tuple of float, default=(1.0, 0.0, 0.0)
             ``a``, ``b`` and ``g``.
         out : array of shape (n, k), optional
-            The block ``z``, whose memory may be taken for ``y``.
+            The block ``z``, whose memory may be reused for ``y``.
         totals : list or array of blocks
-            To each, its multiple of ``y`` is added in place.
+            Sums to each of which a multiple of ``y`` is added in place.
         terms : sequence of float
-            Those multiples.
+            These multiples.
 
         Returns
         -------
@@ -192,12 +192,12 @@ class HeatOperator:
         True
         """
         if isinstance(block, np.ndarray):
-            block = np.ascontiguousarray(block)  # so that no bit depends on its layout
+            block = np.ascontiguousarray(block)  # results must not depend on the layout
         if self._is_compiled_for(block):
             recurrence = {"factors": factors, "out": out, "totals": totals, "terms": terms}
             y, sums = self.step_of_rows(block, coefficients, **recurrence)
             return y, stationary_ratio(sums, self.squared_length, y.dtype)
-        # Rows that copies of a point share step on in one pass, too.
+        # Rows shared by copies of a point have a one-pass step, too.
         if hasattr(self.matrix, "step") and self.matrix.dtype == block.dtype:
             recurrence = {"factors": factors, "out": out, "totals": totals, "terms": terms}
             y, sums = self.matrix.step(self.stationary, block, coefficients, **recurrence)
@@ -213,10 +213,10 @@ class HeatOperator:
         return y, self.stationary_coefficients(y)
 
     def step_of_rows(self, block: Any, coefficients: Any, **recurrence: Any) -> tuple[Any, Any]:
-        """Take the step of :meth:`step` in rows of a CSR matrix that need not be all rows.
+        """Take the step of :meth:`step` in some or all rows of a CSR matrix.
 
-        The columns of the matrix are those rows, and then the rows of ``halo``, if there are any.
-        Returns the rows of ``y``, and their ``v @ y`` over each chunk.
+        The columns of the matrix are these rows, followed by the rows of ``halo``, if given.
+        Returns the rows of ``y``, and ``v @ y`` over each chunk of them.
         """
         sums = _room_for_sums((self.shape[0], block.shape[1]), block.dtype)
         return self._compiled_step(block, coefficients, sums, **recurrence), sums
@@ -242,7 +242,7 @@ class HeatOperator:
         totals: Any = (),
         terms: Any = (),
     ) -> Any:
-        """Do it in one pass over memory, and add up the result's ``v @ y`` over chunks of rows."""
+        """Take a step in one pass over memory, and sum ``v @ y`` by chunks of rows."""
         matrix, shape, dtype = self.matrix, (self.shape[0], block.shape[1]), block.dtype
         if out is None:
             out = _aligned(shape, dtype)
@@ -265,14 +265,14 @@ class HeatOperator:
 
 
 def heat_operator(K: Any, scaling: Any) -> HeatOperator:
-    r"""Heat operator :math:`A = \mathrm{diag}(s) K \mathrm{diag}(s)` of the training points.
+    r"""Heat operator :math:`A = \mathrm{diag}(s) K \mathrm{diag}(s)`.
 
     Parameters
     ----------
-    K : anything that answers ``K @ block``
+    K : object that supports ``K @ block``
         Affinity of the training points.
     scaling : Scaling
-        What ``symmetric_scaling(K)`` or ``bistochastic_scaling(K)`` returned.
+        From ``symmetric_scaling(K)`` or ``bistochastic_scaling(K)``, for instance.
 
     Returns
     -------
@@ -291,11 +291,11 @@ def heat_operator(K: Any, scaling: Any) -> HeatOperator:
 
 
 def heat_rows(K_new: Any, scaling: Any, A: HeatOperator) -> HeatOperator:
-    r"""Rows of the heat operator that belong to new points.
+    r"""Rows of the heat operator for new points.
 
     Parameters
     ----------
-    K_new : anything that answers ``K_new @ block``
+    K_new : object that supports ``K_new @ block``
         Affinity of new points (rows) to training points (columns).
     scaling : Scaling
         The scaling of the training points.
@@ -308,7 +308,7 @@ def heat_rows(K_new: Any, scaling: Any, A: HeatOperator) -> HeatOperator:
 
     Examples
     --------
-    A training point given again has its old row:
+    A training point passed as a new one has the same row:
 
     >>> import numpy as np
     >>> from heatsketch.diffusion import heat_operator, symmetric_scaling
@@ -324,7 +324,7 @@ def heat_rows(K_new: Any, scaling: Any, A: HeatOperator) -> HeatOperator:
 
 
 def _scaled(K: Any, left: Any, right: Any, stationary: Any) -> HeatOperator:
-    """Multiply the float64 weights into the values, or round them to go around the products."""
+    """Multiply float64 weights into the values, or apply them around products."""
     dtype = K.dtype if K.dtype.kind == "f" else np.float64
     stationary = stationary.astype(dtype)
     if isinstance(K, RowBlocks):
@@ -337,7 +337,7 @@ def _scaled(K: Any, left: Any, right: Any, stationary: Any) -> HeatOperator:
 
 
 def stationary_ratio(sums: np.ndarray, squared_length: float, dtype: Any) -> np.ndarray:
-    """Return coefficients from the sums over chunks, added one after another.
+    """Return coefficients from the sums over chunks, added in order.
 
     Examples
     --------
@@ -375,7 +375,7 @@ def _room_for_sums(shape: tuple[int, int], dtype: Any) -> np.ndarray:
 
 
 def _aligned(shape: tuple[int, int], dtype: Any) -> np.ndarray:
-    """Return an empty block that starts where a cache line does: rows then straddle fewer."""
+    """Return an empty block aligned to cache lines, so that rows span fewer."""
     line, size = 64, shape[0] * shape[1] * dtype.itemsize
     memory = np.empty(size + line, np.uint8)
     start = -memory.ctypes.data % line
@@ -383,5 +383,5 @@ def _aligned(shape: tuple[int, int], dtype: Any) -> np.ndarray:
 
 
 def _computed(block: Any) -> Any:
-    """Return a lazy block as one that is being computed: no step is then done twice."""
+    """Start the computation of a lazy block, so that no step is done twice."""
     return getattr(block, "persist", lambda: block)()

@@ -1,14 +1,14 @@
-r"""Pairs of points that a map treats worst: those it shrinks most, and those it stretches most.
+r"""Search for the pairs of points that a map shrinks or stretches most.
 
 With :math:`z_i` the points and :math:`y_i` their images, the stretch of a pair is
 
 .. math:: \frac{|y_i - y_j|}{|z_i - z_j|}.
 
-All pairs can be looked at, tile by tile. Where they are too many, the worst ones are searched where
-they can hide: among neighbours in ``Z``, where a little noise is a large stretch; among neighbours
-in the image, which may be far apart in ``Z``; and at all scales between, by looking at all pairs of
-a sample and climbing from the worst of them, one end at a time, from neighbour to neighbour, to
-pairs that are worse still.
+All pairs can be scanned, tile by tile. If there are too many, the worst ones are searched in three
+places: among neighbours in ``Z``, where a little noise is a large stretch; among neighbours in the
+image, which may be far apart in ``Z``; and at all scales between, by a scan of all pairs of a
+sample, followed by a hill climb from the worst of them, which moves one end at a time to a
+neighbour.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from heatsketch._core.parallel import in_threads
 from heatsketch.graph._ivf import NeighborLists, grow_tree
 from heatsketch.graph._metrics import squared_distances_to
 
-TILE_ENTRIES = 1_000_000  # pairs looked at at a time, by each thread
-KEPT = 4000  # points all of whose distances are kept: 64 MB
-LISTED_PAIRS = 100_000  # pairs of a list measured at a time, by each thread
+TILE_ENTRIES = 1_000_000  # pairs scanned at a time by each thread
+KEPT = 4000  # points up to which all distances are kept: 64 MB
+LISTED_PAIRS = 100_000  # listed pairs measured at a time by each thread
 N_NEIGHBORS = 10  # of each point, itself included
-N_PROBES = 4  # lists in which they are looked for
-SAMPLE = 3000  # points all of whose pairs are looked at in a search
+N_PROBES = 4  # inverted lists in which they are searched
+SAMPLE = 3000  # points whose pairs are all scanned in a search
 MOST_STEPS = 50  # of a climb
-# Distances below so many units of rounding say nothing about where a point is.
+# Distances below this many units of rounding are meaningless.
 ROUNDING = 64
-# Below so many times that, rounding in the images of a map is seen in the stretch of a pair.
+# Below this multiple of that, rounding in the images of a map affects the stretch of a pair.
 CLOSE = 100
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Some pairs of rows, and their squared distances before the map.
+    """Pairs of rows, and their squared distances before the map.
 
     Attributes
     ----------
@@ -63,18 +63,18 @@ class Pairs:
 
 
 class Stretches(NamedTuple):
-    """The worst pairs that were found, and what is known about all that were looked at.
+    """The worst pairs found, and statistics of all pairs examined.
 
     Attributes
     ----------
     pairs : Pairs
-        The worst ones.
+        The worst pairs.
     low, high : float
-        The least and the largest squared stretch of all pairs looked at.
+        The least and the largest squared stretch of all pairs examined.
     n_pairs : int
-        How many were looked at, those at distance zero not counted.
+        Number of pairs examined, those at distance zero not counted.
     exact : bool
-        Whether these are all there are.
+        Whether these are all pairs.
     """
 
     pairs: Pairs
@@ -92,7 +92,7 @@ class Stretches(NamedTuple):
 
 
 def scan_pairs(Y: np.ndarray, Z: np.ndarray, *, n_each: int = 1) -> Stretches:
-    """Look at all pairs, and keep of each point those shrunk most and those stretched most.
+    """Scan all pairs, and keep those of each point shrunk and stretched most.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def scan_pairs(Y: np.ndarray, Z: np.ndarray, *, n_each: int = 1) -> Stretches:
     Z : array of shape (n, w)
         Points.
     n_each : int, default=1
-        How many of either kind are kept for each point.
+        Number of pairs of either kind kept for each point.
 
     Returns
     -------
@@ -120,14 +120,14 @@ def scan_pairs(Y: np.ndarray, Z: np.ndarray, *, n_each: int = 1) -> Stretches:
 
 
 class PairTiles:
-    """All pairs of some points, in tiles; squared distances are kept if they are few.
+    """All pairs of points, in tiles; squared distances are kept if there are few.
 
     Parameters
     ----------
     Z : array of shape (n, w)
     of_close : callable, optional
-        Squared stretches of pairs that are different, but so close that rounding is seen in their
-        images. Pairs apart by rounding only do not count if it is left out.
+        Returns squared stretches of pairs of different points that are so close that rounding
+        affects their images. If omitted, pairs that differ by rounding only do not count.
 
     Examples
     --------
@@ -147,7 +147,7 @@ class PairTiles:
         self._kept: dict[int, np.ndarray] = {}
 
     def worst(self, Y: np.ndarray, *, n_each: int = 1) -> Stretches:
-        """Keep of each point the pairs shrunk most and those stretched most."""
+        """Return the pairs of each point that are shrunk and stretched most."""
 
         def scan(start: int) -> Stretches:
             squares = self._squares(start)
@@ -166,11 +166,11 @@ class PairTiles:
         return joined(in_threads(scan, starts, name="pairs"), exact=True)
 
     def _squares(self, start: int) -> np.ndarray:
-        """Return squared distances of some points from all that follow; NaN where none counts."""
+        """Return squared distances of some points to all later ones; NaN if ignored."""
         if start in self._kept:
             return self._kept[start]
         Z, rows = self.points, slice(start, start + self.step)
-        # Each pair is met once, in the row of the point that comes first.
+        # Each pair occurs once, in the row of its first point.
         squares = squared_distances_to(Z[start:], "euclidean")(Z[rows])
         sound = squares > (self._limits(start) if self.of_close is None else 0)
         sound &= np.arange(len(squares))[:, np.newaxis] < np.arange(squares.shape[1])
@@ -180,12 +180,12 @@ class PairTiles:
         return squares
 
     def _limits(self, start: int) -> np.ndarray:
-        """Return the squared distances that are more than rounding, for the same pairs."""
+        """Return lower bounds of trusted squared distances, for the same pairs."""
         return np.maximum(self.trusted[start : start + self.step, np.newaxis], self.trusted[start:])
 
 
 def _extremes(values: np.ndarray, sound: np.ndarray, n_each: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places of the smallest and largest sound entries of each row."""
+    """Return the indices of the smallest and largest sound entries of each row."""
     columns = np.hstack(
         [_smallest(np.where(sound, sign * values, np.inf), n_each) for sign in (1, -1)]
     )
@@ -195,7 +195,7 @@ def _extremes(values: np.ndarray, sound: np.ndarray, n_each: int) -> tuple[np.nd
 
 
 def _smallest(values: np.ndarray, n_each: int) -> np.ndarray:
-    """Return where the smallest entries of each row are."""
+    """Return the columns of the smallest entries of each row."""
     n_each = min(n_each, values.shape[1] - 1)
     if n_each <= 1:
         return values.argmin(axis=1)[:, np.newaxis]
@@ -208,7 +208,7 @@ def _summary(pairs: Pairs, stretches: np.ndarray, n_pairs: int) -> Stretches:
 
 
 def joined(parts: list[Stretches], *, exact: bool = False) -> Stretches:
-    """Return what several searches found together, each pair once.
+    """Combine the results of several searches, each pair once.
 
     Examples
     --------
@@ -224,7 +224,7 @@ def joined(parts: list[Stretches], *, exact: bool = False) -> Stretches:
         for name in ("first", "second", "squares")
     )
     first, second = np.minimum(first, second), np.maximum(first, second)
-    # One number for each pair, enough for a billion points.
+    # One integer for each pair, enough for a billion points.
     _, places = np.unique(first.astype(np.int64) << 32 | second, return_index=True)
     return Stretches(
         Pairs(first, second, squares)[places],
@@ -236,7 +236,7 @@ def joined(parts: list[Stretches], *, exact: bool = False) -> Stretches:
 
 
 def hardest(Y: np.ndarray, pairs: Pairs, n_pairs: int) -> Pairs:
-    """Keep so many pairs: one half those shrunk most, the other those stretched most.
+    """Return ``n_pairs`` pairs: half of them shrunk most, half stretched most.
 
     Examples
     --------
@@ -257,20 +257,20 @@ def hardest(Y: np.ndarray, pairs: Pairs, n_pairs: int) -> Pairs:
 
 @dataclass(frozen=True)
 class PairSearch:
-    """Where the worst pairs of many points are looked for.
+    """Search for the worst pairs of many points.
 
     Attributes
     ----------
     points : array of shape (n, w)
-        In an order in which near ones are close in memory.
+        Points, ordered such that near ones are close in memory.
     order : array of shape (n,)
-        Which of the given rows each point is.
+        Index of each point among the given rows.
     neighbors : Pairs
-        Points that are near each other.
+        Pairs of neighbours.
     near : array of shape (n, m)
         Some neighbours of each point.
     trusted : array of shape (n,)
-        Squared distances of each point that are more than rounding.
+        Squared distance of each point below which there is only rounding.
     """
 
     points: np.ndarray
@@ -281,10 +281,10 @@ class PairSearch:
 
     @classmethod
     def arrange(cls, Z: np.ndarray) -> PairSearch:
-        """Find who is near whom."""
+        """Find the nearest neighbours of the points."""
         lists = NeighborLists.arrange(Z, grow_tree(Z), N_PROBES)
         graph = lists.graph(N_NEIGHBORS)[0]
-        # Who has few neighbours has them twice: a table is faster to look up than lists.
+        # Points with few neighbours repeat them: a table is faster to index than lists.
         degrees = np.diff(graph.indptr)[:, np.newaxis]
         near = graph.indices[graph.indptr[:-1, np.newaxis] + np.arange(N_NEIGHBORS) % degrees]
         trusted = _trusted_squares(lists.points)
@@ -317,7 +317,7 @@ class PairSearch:
         return pairs.squares > np.maximum(self.trusted[pairs.first], self.trusted[pairs.second])
 
     def _climbed(self, Y: np.ndarray, seed: int) -> list[Stretches]:
-        """Look at all pairs of a sample, and climb from the worst ones to worse."""
+        """Scan all pairs of a sample, and climb from the worst ones."""
         chosen = np.random.default_rng(seed).permutation(len(Y))[:SAMPLE]
         found = scan_pairs(Y[chosen], self.points[chosen])
         starts = Pairs(chosen[found.pairs.first], chosen[found.pairs.second], found.pairs.squares)
@@ -326,7 +326,7 @@ class PairSearch:
         return [found._replace(pairs=starts), down, up]
 
     def _climb(self, Y: np.ndarray, pairs: Pairs, sign: int) -> Stretches:
-        """Move either end to a neighbour while that shrinks the pair (or stretches it, with -1)."""
+        """Move ends to neighbours while pairs shrink (or stretch, if ``sign`` is -1)."""
         first, second = pairs.first.copy(), pairs.second.copy()
         best, moving, n_seen = sign * pairs.stretches(Y), np.arange(len(pairs)), 0
         for _ in range(MOST_STEPS):
@@ -344,14 +344,14 @@ class PairSearch:
         return found._replace(n_pairs=n_seen)
 
     def _moves(self, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return each pair with one end moved to a neighbour, in a row."""
+        """Return for each pair a row of pairs with one end moved to a neighbour."""
         near_first, near_second = self.near[first], self.near[second]
         one = np.hstack([near_first, np.repeat(first[:, np.newaxis], near_second.shape[1], axis=1)])
         other = np.hstack([np.repeat(second[:, np.newaxis], near_first.shape[1], 1), near_second])
         return one, other
 
     def _values(self, Y: np.ndarray, pairs: Pairs, sign: int) -> np.ndarray:
-        """Return what a climb makes smaller; infinity where there is no distance."""
+        """Return the objective of a climb; infinity for pairs without a distance."""
         sound = self._is_sound(pairs)
         values = np.full(len(pairs), np.inf)
         values[sound] = sign * pairs[sound].stretches(Y)
@@ -366,7 +366,7 @@ def _linked(graph: Any) -> Pairs:
 
 
 def _trusted_squares(Z: np.ndarray) -> np.ndarray:
-    """Return for each point the squared distance below which there is nothing but rounding."""
+    """Return for each point the largest squared distance that is only rounding."""
     unit = ROUNDING * float(np.finfo(Z.dtype).eps)
     return unit**2 * np.einsum("ij,ij->i", Z, Z, dtype=np.float64)
 

@@ -1,25 +1,25 @@
-r"""The random block ``G``: one number per seed, row id and column.
+r"""The random matrix ``G``, whose entries depend on seed, row id and column.
 
-Nothing else enters: not the number of rows, the number of columns, the chunk, the
-thread or the machine. So the first columns of a wide block are the narrow block,
-every worker makes its own rows without asking anybody, and two data sets that share
-row ids share ``G``.
+They depend on nothing else: not on the number of rows, the number of columns, the chunk, the
+thread or the machine. So the first columns of a wide matrix are the narrow matrix, every
+worker computes its own rows without communication, and two data sets that share row ids
+share ``G``.
 
 The stream, version 1, never changes. The four 64-bit words at tile ``t`` of a row are
 Philox4x64-10 under the key ``(seed mod 2**64, seed div 2**64)`` at the counter
 ``(t, row, kind, 1)``, with kind 1 for Gaussians, 2 for Rademacher: the words that
-``numpy.random.Philox`` promises. Kinds 3 and 4 are Gaussians as well. They draw points and pairs
-from which ``A`` is chosen, which must not depend on ``G``. Kind 5 are Gaussians, too, by whose
-order :func:`compare_groups` permutes units.
+``numpy.random.Philox`` guarantees. Kinds 3 and 4 are Gaussians as well. They sample points and
+pairs for the construction of ``A``, which must not depend on ``G``. Kind 5 are Gaussians, too;
+:func:`compare_groups` permutes units by their order.
 
-* A sign is one bit, 256 columns a tile: column ``c`` is bit ``c mod 64`` of word
+* A Rademacher entry is one bit, 256 columns per tile: column ``c`` is bit ``c mod 64`` of word
   ``(c mod 256) div 64``, and a set bit means -1.
-* Gaussians come in pairs by Box and Muller's transform, one pair a word, 8 columns a
-  tile: with :math:`u` from the high half of the word and :math:`\theta` from the low half,
+* Gaussians come in pairs by the Box-Muller transform, one pair per word, 8 columns per tile:
+  with :math:`u` from the high half of the word and :math:`\theta` from the low half,
 
   .. math:: G = \sqrt{-2 \log u}\,(\cos\theta, \sin\theta).
 
-Both are bit-exact on every machine; float32 entries are the rounded float64 ones.
+Both are bit-identical on every machine; float32 entries are the rounded float64 ones.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from heatsketch.exceptions import DtypeError, HeatSketchError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-ROWS_AT_A_TIME = 16_384  # in a thread
-MOST_COLUMNS = 2**62  # which the compiled loops count
+ROWS_AT_A_TIME = 16_384  # per thread
+MOST_COLUMNS = 2**62  # limit of the compiled loops
 STREAM_VERSION = 1
 
 
 class Kind(IntEnum):
-    """What the words of a stream are for."""
+    """Purpose of the words of a stream."""
 
     GAUSSIAN = 1  # the random matrix
     RADEMACHER = 2  # the random matrix, of Rademacher entries
-    SAMPLE = 3  # points whose distances tell a bandwidth
-    TRIAL = 4  # sketches that tell how many lists of neighbours to search
+    SAMPLE = 3  # points from whose distances a bandwidth is estimated
+    TRIAL = 4  # sketches that determine how many inverted lists to search
     PERMUTATION = 5  # keys by whose order units are permuted
 
 
@@ -61,7 +61,7 @@ def gaussian_matrix(
     first_column: int = 0,
     dtype: DTypeLike = np.float64,
 ) -> NDArray:
-    r"""Independent standard Gaussians, :math:`G_{rc} \sim N(0, 1)`, addressed by row id and column.
+    r"""Standard Gaussians :math:`G_{rc} \sim N(0, 1)` by row id and column.
 
     With this matrix, :func:`sketch` is Algorithm 4 of the paper.
 
@@ -70,11 +70,11 @@ def gaussian_matrix(
     rows : int or array of int
         Row ids; a number ``n`` stands for ``0, ..., n - 1``.
     n_columns : int
-        How many columns.
+        Number of columns.
     seed : int
-        From 0 to ``2**128 - 1``.
+        Integer from 0 to ``2**128 - 1``.
     first_column : int, default=0
-        Where the columns start.
+        Index of the first column.
     dtype : float32 or float64, default=float64
 
     Returns
@@ -83,7 +83,7 @@ def gaussian_matrix(
 
     Examples
     --------
-    The entries do not depend on how much is asked for:
+    The entries do not depend on the number of rows and columns requested:
 
     >>> from heatsketch.diffusion import gaussian_matrix
     >>> wide = gaussian_matrix(1000, 64, seed=0)
@@ -102,7 +102,7 @@ def rademacher_matrix(
     first_column: int = 0,
     dtype: DTypeLike = np.float64,
 ) -> NDArray:
-    r"""Rademacher numbers, :math:`P(G_{rc} = \pm 1) = 1/2`, addressed by row id and column.
+    r"""Rademacher numbers, :math:`P(G_{rc} = \pm 1) = 1/2`, by row id and column.
 
     With this matrix, :func:`sketch` is Algorithm 5 of the paper.
 
@@ -111,11 +111,11 @@ def rademacher_matrix(
     rows : int or array of int
         Row ids; a number ``n`` stands for ``0, ..., n - 1``.
     n_columns : int
-        How many columns.
+        Number of columns.
     seed : int
-        From 0 to ``2**128 - 1``.
+        Integer from 0 to ``2**128 - 1``.
     first_column : int, default=0
-        Where the columns start.
+        Index of the first column.
     dtype : float32 or float64, default=float64
 
     Returns
@@ -143,7 +143,7 @@ def gaussians_apart(
     first_column: int = 0,
     dtype: DTypeLike = np.float64,
 ) -> NDArray:
-    """Return independent standard Gaussians that no random matrix of any seed contains.
+    """Return standard Gaussians independent of the random matrix of any seed.
 
     Examples
     --------
@@ -156,9 +156,9 @@ def gaussians_apart(
 
 
 def random_words(row: int, tile: int, *, kind: Kind, seed: int) -> NDArray[np.uint64]:
-    """Return the four raw words at one tile of one row, as ``numpy.random.Philox`` gives them.
+    """Return the four words of a tile of a row, from ``numpy.random.Philox``.
 
-    The slow and plain definition of the stream, against which the fast one is checked.
+    This is the slow reference definition of the stream, against which the fast one is checked.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def random_words(row: int, tile: int, *, kind: Kind, seed: int) -> NDArray[np.ui
     np.uint64(4209562134107424394)
     """
     counter = tile + (row << 64) + (kind << 128) + (STREAM_VERSION << 192)
-    # NumPy steps its counter before it draws.
+    # NumPy increments its counter before it draws.
     generator = np.random.Philox(key=_key(seed), counter=counter - 1)
     return np.asarray(generator.random_raw(4))
 

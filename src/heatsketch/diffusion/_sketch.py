@@ -1,30 +1,32 @@
-r"""Sketch the heat kernel: powers of ``A`` applied to a random block.
+r"""Sketches of the heat kernel: powers of ``A`` applied to a random matrix.
 
 .. math:: Y = \frac{1}{\sqrt{k}} A^p G
 
-The rows of ``Y`` are the embedding: for independent columns of mean zero
-and variance one,
+The rows of ``Y`` are the embedding. If the columns of ``G`` are independent with mean zero and
+variance one,
 
 .. math:: E |y_i - y_j|^2 = |(A^p)_i - (A^p)_j|^2 = d_p(i, j)^2,
 
-the squared diffusion distance, and for Gaussian ``G`` the ratio
+which is the squared diffusion distance, and for Gaussian ``G`` the ratio
 :math:`k |y_i - y_j|^2 / d_p(i, j)^2` is exactly chi-squared with ``k`` degrees of freedom.
 
-The stationary direction of ``A`` is taken out of the block before every product, because it
-does not decay and would drown the rest (at p = 512 float64 distances would be noise). What is
-left out is known in closed form: :meth:`HeatOperator.stationary_part`.
+The stationary direction of ``A`` is removed from the block before every product, because it does
+not decay and would dominate the rest (at p = 512 float64 distances would be noise). The removed
+part is known in closed form: :meth:`HeatOperator.stationary_part`.
 
 A small power is a loop. A large one is a sum of Chebyshev polynomials,
 
 .. math:: x^p = \sum_j c_j T_j(x), \qquad c_j = 2^{1 - p} \binom{p}{(p - j) / 2},
 
-whose coefficients are those of a random walk of ``p`` steps: few lie beyond
-:math:`\sqrt{p}`, so that about :math:`\sqrt{2 p \log(2 / \mathrm{tol})}` products do for ``p``.
-Where the spectrum begins above -1 the argument is mapped from a shorter interval, the walk stays
-where it is now and then, and up to 30 % fewer products do. The heat semigroup
-:math:`e^{-t (I - A)}` and powers that are not whole have such sums too.
+for even ``p - j``, with half of this at :math:`j = 0` and zeros for odd ``p - j``,
+whose coefficients are the probabilities that a random walk of ``p`` steps ends at distance ``j``.
+Few are relevant beyond :math:`\sqrt{p}`, so that about
+:math:`\sqrt{2 p \log(2 / \mathrm{tol})}` products replace ``p``.
+If the spectrum begins above -1 the argument is mapped from a shorter interval, the random walk is
+lazy, and up to 30 % fewer products are needed. The heat semigroup :math:`e^{-t (I - A)}` and
+non-integer powers are such sums, too.
 
-Their error is kept small against what they find; see :mod:`heatsketch.diffusion._chebyshev`.
+Their error is kept small relative to the result; see :mod:`heatsketch.diffusion._chebyshev`.
 """
 
 from __future__ import annotations
@@ -52,9 +54,9 @@ from heatsketch.diffusion._chebyshev import (
 )
 from heatsketch.exceptions import SpectrumError
 
-# Plain steps before a sum: a random block is mostly what one step of heat wipes out.
+# Plain steps before a sum: most of a random matrix decays in the first step.
 FIRST_STEPS = 4
-# A power that is not whole has a sum whose coefficients decay slowly; this is where it ends.
+# Most terms of the sum for a non-integer power, whose coefficients decay slowly.
 LONGEST_SUM = 1000
 # Beyond this power or time a sum would take more than seven thousand products.
 LONGEST_TIME = 1_000_000
@@ -67,10 +69,10 @@ def diffuse(A: Any, block: Any, *, power: float) -> Any:
     ----------
     A : HeatOperator
     block : array of shape (n, k)
-        Left as it is.
+        Not modified.
     power : int or float
-        Whole, unless the spectrum of ``A`` is nonnegative, as that of a Gaussian kernel of all
-        pairs is.
+        An integer, unless the spectrum of ``A`` is nonnegative, as for a Gaussian kernel of all
+        pairs.
 
     Returns
     -------
@@ -79,11 +81,11 @@ def diffuse(A: Any, block: Any, *, power: float) -> Any:
     Raises
     ------
     SpectrumError
-        If ``A`` has no such power, or none that can be had accurately.
+        If ``A`` has no such power, or it cannot be computed accurately.
 
     Examples
     --------
-    Steps add up:
+    Powers add up:
 
     >>> import numpy as np
     >>> from heatsketch.diffusion import heat_operator, symmetric_scaling
@@ -99,7 +101,7 @@ def diffuse(A: Any, block: Any, *, power: float) -> Any:
     block = as_block(A, block)
     if power == int(power):
         return _whole_powers(A, block, [int(power)])[int(power)]
-    # The sum takes as much as makes its coefficients decay fast; whole steps do the rest.
+    # The sum takes enough of the power for fast decay of its coefficients; steps do the rest.
     whole = max(0, int(power) - 3)
     block = _fractional_power(A, block, power - whole, named=power)
     return _whole_powers(A, block, [whole])[whole]
@@ -112,7 +114,7 @@ def diffuse_path(A: Any, block: Any, *, powers: Iterable[int]) -> list[Any]:
     ----------
     A : HeatOperator
     block : array of shape (n, k)
-        Left as it is.
+        Not modified.
     powers : iterable of int
 
     Returns
@@ -149,10 +151,10 @@ def sketch(A: Any, G: Any, *, power: float) -> Any:
     ----------
     A : HeatOperator
     G : array of shape (n, k)
-        A random block; see :func:`gaussian_matrix` and :func:`rademacher_matrix`.
+        A random matrix; see :func:`gaussian_matrix` and :func:`rademacher_matrix`.
     power : int or float
-        Diffusion time ``p``, at least 1; whole, unless the spectrum of ``A`` is nonnegative,
-        as that of a Gaussian kernel of all pairs is.
+        Diffusion time ``p``, at least 0; an integer, unless the spectrum of ``A`` is nonnegative,
+        as for a Gaussian kernel of all pairs.
 
     Returns
     -------
@@ -161,7 +163,7 @@ def sketch(A: Any, G: Any, *, power: float) -> Any:
     Raises
     ------
     SpectrumError
-        If ``A`` has no such power, or none that can be had accurately.
+        If ``A`` has no such power, or it cannot be computed accurately.
 
     Examples
     --------
@@ -178,23 +180,23 @@ def sketch(A: Any, G: Any, *, power: float) -> Any:
     (200, 16)
     """
     Y = diffuse(A, G, power=power)
-    if Y is G:  # the caller's; any other is ours to scale in place
+    if Y is G:  # not scaled in place, since it belongs to the caller
         return G / math.sqrt(G.shape[1])
     Y /= math.sqrt(Y.shape[1])
     return Y
 
 
 def sketch_path(A: Any, G: Any, *, powers: Iterable[int]) -> list[Any]:
-    r"""Embeddings :math:`A^p G / \sqrt{k}` of many powers from one pass.
+    r"""Embeddings :math:`A^p G / \sqrt{k}` for many powers in one pass.
 
-    It costs hardly more products than the largest power alone.
+    It needs hardly more products than the largest power alone.
 
     Parameters
     ----------
     A : HeatOperator
     G : array of shape (n, k)
     powers : iterable of int
-        Diffusion times, in any order, each at least 1.
+        Diffusion times, in any order, each at least 0.
 
     Returns
     -------
@@ -216,18 +218,18 @@ def sketch_path(A: Any, G: Any, *, powers: Iterable[int]) -> list[Any]:
 
 
 def sketch_heat(A: Any, G: Any, *, time: float) -> Any:
-    r"""Embedding :math:`Y = e^{-t (I - A)} G / \sqrt{k}`, without the stationary direction.
+    r"""Embedding :math:`Y = e^{-t (I - A)} G / \sqrt{k}` in continuous time.
 
-    Heat in continuous time. For times far above one it is nearly ``sketch`` at the power
-    ``time``; unlike a power it may be any fraction, for any ``A``.
+    The stationary direction is left out. For times far above one the result is close to ``sketch``
+    at the power ``time``; unlike a power, the time may be fractional for any ``A``.
 
     Parameters
     ----------
     A : HeatOperator
     G : array of shape (n, k)
-        A random block; see :func:`gaussian_matrix` and :func:`rademacher_matrix`.
+        A random matrix; see :func:`gaussian_matrix` and :func:`rademacher_matrix`.
     time : float
-        Diffusion time ``t``, not negative.
+        Diffusion time ``t``, nonnegative.
 
     Returns
     -------
@@ -240,7 +242,7 @@ def sketch_heat(A: Any, G: Any, *, time: float) -> Any:
 
     Examples
     --------
-    One direction is left here, of eigenvalue 1/3, and 1.5 (1 - 1/3) = 1:
+    Only one direction remains here, with eigenvalue 1/3, and 1.5 (1 - 1/3) = 1:
 
     >>> import numpy as np
     >>> from heatsketch.diffusion import heat_operator, sketch_heat, symmetric_scaling
@@ -262,12 +264,12 @@ def power_coefficients(power: int, low: float = -1.0) -> np.ndarray:
     ----------
     power : int
     low : float, default=-1.0
-        Where the interval begins that is mapped to [-1, 1], the argument of the polynomials; it
-        ends at one.
+        Lower end of the interval that is mapped to [-1, 1], the domain of the polynomials; its
+        upper end is one.
 
     Returns
     -------
-    array of shape (power + 1,), or less where coefficients are below 1e-60
+    array of shape (power + 1,), or shorter if coefficients are below 1e-60
 
     Examples
     --------
@@ -277,8 +279,8 @@ def power_coefficients(power: int, low: float = -1.0) -> np.ndarray:
     >>> power_coefficients(1, low=0.0)
     array([0.5, 0.5])
     """
-    # With x = (z + 1/z) / 2 they are the places of a random walk after p steps, which stays
-    # where it is if the interval is not centred. Nothing cancels in its probabilities.
+    # With x = (z + 1/z) / 2 they are the probabilities of the positions of a random walk after p
+    # steps, a lazy one if the interval is not centred. They are computed without cancellation.
     side = (1 - low) / 4
     steps, walk = np.array([side, 1 - 2 * side, side]), np.ones(1)
     for digit in bin(power)[2:]:
@@ -293,18 +295,18 @@ def power_coefficients(power: int, low: float = -1.0) -> np.ndarray:
 
 
 def _convolved(walk: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Return the convolution, added up in order: np.convolve has BLAS do that."""
+    """Return the convolution, added in order, while np.convolve uses BLAS."""
     found = np.zeros(len(walk) + len(steps) - 1)
     for place, probability in enumerate(steps):
         found[place : place + len(walk)] += probability * walk
     return found
 
 
-# --- whole powers --------------------------------------------------------------------------
+# --- integer powers ------------------------------------------------------------------------
 
 
 def _whole_powers(A: Any, block: Any, powers: Iterable[int]) -> dict[int, Any]:
-    """Return a block for each power: the small ones step by step, the large ones by sums."""
+    """Return a block for each power: small ones by steps, large ones by sums."""
     ordered = sorted(set(powers))
     large = list(dropwhile(lambda power: not _pays(power, block.dtype), ordered))
     small = ordered[: len(ordered) - len(large)]
@@ -319,7 +321,7 @@ def _whole_powers(A: Any, block: Any, powers: Iterable[int]) -> dict[int, Any]:
 
 
 def _large_powers(A: Any, block: Any, powers: list[int], reached: int) -> dict[int, Any]:
-    """Return a block for each power, all from the same Chebyshev vectors where possible."""
+    """Return a block for each power, from shared Chebyshev vectors if possible."""
     found: dict[int, Any] = {}
     low, high, tolerance = lower_end(A), 1.0, tolerance_of(block.dtype)
     while powers:
@@ -335,34 +337,35 @@ def _large_powers(A: Any, block: Any, powers: list[int], reached: int) -> dict[i
             block = found[reached]
         powers = powers[len(sums) :]
         if powers and low > -1 and growth > 2:
-            low = -1.0  # something lies below, or above; only the former can be helped
+            low = -1.0  # eigenvalues lie outside: extend the interval downwards
         elif powers:
-            # Too little is left for a sum, whose error is relative to the block it starts from.
-            # Steps have no such trouble; as many as there have been do not cost much more.
+            # The result is too small for a sum, whose error is relative to its initial block.
+            # Steps do not have this problem; as many as before do not cost much more.
             ahead = min(max(degree, reached), powers[0] - reached)
             before = _steps(A, block, ahead - 1)
             block, reached = _steps(A, before, 1), reached + ahead
             if _is_gone(block):
                 return found | {power: 0 * block for power in powers}
             high = _radius(block, before, powers[-1] - reached)
-            # After a fast decay one direction outweighs the others, which need the digits.
+            # After a fast decay one direction outweighs the others, which need more digits.
             tolerance = 512 * machine_epsilon(block.dtype)
     return found
 
 
 def _radius(block: Any, before: Any, power: int) -> float:
-    """Return where to sum a power of a block, so that the sum decays as the block does.
+    """Return the radius of the interval on which to sum a power of a block.
 
     A block never decays faster than it last did: if ``|A x| = r |x|`` then ``|A^p y| >= r^p |y|``
-    for ``y = A x``. So a sum on ``[-r, r]`` is relative to what it finds. Eigenvalues outside
-    make it longer, not wrong; a factor of 8 in its error is spent on leaving fewer outside.
+    for ``y = A x``. So the error of a sum on ``[-r, r]`` is relative to its result. Eigenvalues
+    outside make it longer, not wrong; a factor of 8 in its error is accepted so that fewer lie
+    outside.
     """
     radius = ratio(frobenius_norm(block), frobenius_norm(before)) * 8 ** (1 / max(power, 1))
-    return min(max(radius, 0.5), 1.0)  # below 1/2 a large power is nothing but rounding
+    return min(max(radius, 0.5), 1.0)  # below 1/2 a large power is only rounding
 
 
 def _steps(A: Any, block: Any, count: int) -> Any:
-    """Step by step, in the memory of two blocks that are not the one given."""
+    """Take steps in the memory of two blocks; the given one is not modified."""
     given, spare, coefficients = block, None, A.stationary_coefficients(block)
     done = steps("diffusion", count)
     for _ in range(count):
@@ -386,7 +389,7 @@ def _pays(power: int, dtype: Any) -> bool:
 def _heat_semigroup(A: Any, block: Any, time: float, low: float) -> Any:
     if _is_gone(block):
         return 0 * block
-    degrees = np.arange(40 + int(10 * math.sqrt(time)))  # what lies beyond is below rounding
+    degrees = np.arange(40 + int(10 * math.sqrt(time)))  # higher terms are below rounding
     coefficients = 2 * ive(degrees, time * (1 - low) / 2)
     coefficients[0] /= 2
     series, tolerance = [Series(coefficients)], tolerance_of(block.dtype)
@@ -395,16 +398,16 @@ def _heat_semigroup(A: Any, block: Any, time: float, low: float) -> Any:
         return sums[0]
     if growth > 2 and low > -1:
         return _heat_semigroup(A, block, time, -1.0)
-    # Half the time decays by half as many digits.
+    # In half the time, heat decays by half as many digits.
     return _heat_semigroup(A, _heat_semigroup(A, block, time / 2, low), time / 2, low)
 
 
 def _fractional_power(A: Any, block: Any, power: float, *, named: float) -> Any:
-    """Return ``A^power block`` from the sum on [0, 1], which needs a nonnegative spectrum."""
+    """Return ``A^power block`` from a sum on [0, 1], for a nonnegative spectrum."""
     degrees = np.arange(LONGEST_SUM + 1)
     scale = 2 * gamma(power + 0.5) / (math.sqrt(math.pi) * gamma(power + 1))
     coefficients = scale * _binomials(power, degrees)
-    # The coefficients go on for ever, like degree^(-2 power - 1).
+    # The coefficients beyond decay like degree^(-2 power - 1).
     beyond = abs(coefficients[-1]) * LONGEST_SUM / (2 * power)
     series = [Series(coefficients, beyond)]
     tolerance = tolerance_of(block.dtype)
@@ -429,12 +432,12 @@ def _fractional_power(A: Any, block: Any, power: float, *, named: float) -> Any:
 
 
 def _is_gone(block: Any) -> bool:
-    """Return True if so little is left that numbers have no digits for it."""
+    """Return True if a block has underflowed."""
     return not frobenius_norm(block) > np.finfo(block.dtype).tiny
 
 
 def _binomials(half: float, places: np.ndarray) -> np.ndarray:
-    """Return binom(2 half, half - place), up to a factor; the first is halved at place 0."""
+    """Return binom(2 half, half - place) up to a factor, halved at place 0."""
     steps = places[:-1]
     values = np.cumprod(np.concatenate([[1.0], (half - steps) / (half + steps + 1)]))
     values[0] /= 1 + (places[0] == 0)

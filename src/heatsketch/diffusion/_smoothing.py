@@ -1,21 +1,21 @@
-r"""Columns of numbers, smoothed over a graph.
+r"""Smoothing of numeric columns over a graph.
 
 .. math:: S = \bar s \, \frac{P^t X}{P^t s}, \qquad P = \mathrm{diag}(v)^{-1} A \, \mathrm{diag}(v)
 
 ``P`` is the random walk of the heat operator ``A`` with the stationary direction ``v``. Its rows
-are nonnegative and sum to one, so that a smoothed value is a weighted mean of values nearby. The
-sizes ``s`` are one, unless rows were measured to different depths, like cells: counts nearby are
-then added up and divided by the depths nearby, and :math:`\bar s` is the mean depth. This is MAGIC
-(van Dijk et al., 2018) on the graph of a fitted model.
+are nonnegative and sum to one, so that a smoothed value is a weighted mean of nearby values. The
+sizes ``s`` are one, unless rows were measured to different depths, like cells: nearby counts are
+then added up and divided by the sum of nearby depths, and :math:`\bar s` is the mean depth. This is
+MAGIC (van Dijk et al., 2018) on the graph of a fitted model.
 
-The time ``t`` is chosen by data that smoothing does not see. Counts are split at random into two
-independent halves, if they are Poisson: one is smoothed, and the other judges. Of other numbers, a
-tenth of the entries is held out. The score is the correlation of a smoothed column with what was
-held out, averaged over columns. Noise of what was held out lowers the correlations at all times by
-the same factor, so that the largest is at the time whose result correlates best with the values
-without noise. A squared error or a likelihood would ask for the right scale, too, which smoothing
+The time ``t`` is chosen on held-out data. Counts are split at random into two halves, which are
+independent if counts are Poisson: one is smoothed, the other is held out. For other numbers, a
+tenth of the entries is held out. The score is the correlation of a smoothed column with the
+held-out values, averaged over columns. Noise of the held-out values lowers the correlations at all
+times by the same factor, so that the maximum is at the time whose result correlates best with the
+values without noise. A squared error or a likelihood would also penalize the scale, which smoothing
 shrinks, and so prefer shorter times. The longest time is taken whose score is within one standard
-error of the best, over columns (Breiman et al., 1984): of few data, short times look best by
+error of the best, over columns (Breiman et al., 1984): with few data, short times look best by
 chance more often than long ones, since they differ more.
 """
 
@@ -33,26 +33,26 @@ from heatsketch._core.progress import steps
 from heatsketch.exceptions import HeatSketchError
 
 TIMES = (0, 1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128)
-PATIENCE = 3  # times in a row that are no better than the best, after which no more are tried
-CHOICE_COLUMNS = 64  # columns that the time is chosen from
+PATIENCE = 3  # stop after this many times in a row without improvement
+CHOICE_COLUMNS = 64  # most columns used to choose the time
 HELD_OUT = 0.1
-CHUNK_BYTES = 2**28  # of columns that are smoothed at a time
+CHUNK_BYTES = 2**28  # of columns smoothed at a time
 SEED = 0
 
 
 class Smoothing(NamedTuple):
-    """Smoothed columns, and how their time was chosen.
+    """Smoothed columns, with the time and the scores it was chosen by.
 
     Attributes
     ----------
     values : array of shape (n_samples, n_columns) or (n_samples,)
-        The smoothed values; what was given as ``out``, if anything was.
+        The smoothed values; the argument ``out``, if given.
     time : int
         Number of steps.
     times : array of int of shape (m,)
-        Times that were tried; none, if the time was given.
+        Times that were tried; empty if the time was given.
     scores : array of shape (m,)
-        Mean correlation of smoothed columns with values that were held out, for each of them.
+        Mean correlation of smoothed columns with held-out values, for each of these times.
 
     Examples
     --------
@@ -94,12 +94,12 @@ def smooth(
     time : int or "auto", default="auto"
         Number of steps.
     sizes : array of shape (n,) or "sum", optional
-        What each row was measured with, ``s``: the depth of a cell, the length of a text. "sum"
-        takes the sums of rows. If left out, all sizes are one.
+        Measurement size ``s`` of each row: the depth of a cell, the length of a text. "sum" takes
+        the row sums. If omitted, all sizes are one.
     order : array of int of shape (n,), optional
-        Row of ``values`` that belongs to each row of ``A``; all in order if left out.
-    out : anything of shape (n, m) that takes ``out[:, columns] = block``, optional
-        Where the result goes, if not to a new array.
+        Row of ``values`` for each row of ``A``; the same order if omitted.
+    out : object of shape (n, m) that supports ``out[:, columns] = block``, optional
+        Output array; a new one if omitted.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def smooth(
 
 
 def walk(A: Any, block: np.ndarray, n_steps: int) -> np.ndarray:
-    """Return means over the places of a random walk after some steps.
+    """Return means over the positions of a random walk after some steps.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def walk(A: Any, block: np.ndarray, n_steps: int) -> np.ndarray:
 
 
 def _checked_values(values: Any, n_rows: int) -> tuple[Any, tuple[int, ...]]:
-    """Return columns, CSC if they are sparse, and the shape that the result shall have."""
+    """Return columns, in CSC format if sparse, and the shape of the result."""
     shape = values.shape if hasattr(values, "shape") else np.shape(values)
     if len(shape) not in (1, 2) or shape[0] != n_rows or 0 in shape:
         raise HeatSketchError(
@@ -181,7 +181,7 @@ def _checked_output(out: Any, shape: tuple[int, int], dtype: Any) -> Any:
 
 
 def _checked_sizes(sizes: Any, columns: Any) -> np.ndarray | None:
-    """Return positive sizes as a column; rows without any count get the size one."""
+    """Return positive sizes as a column; rows with a sum of zero get size one."""
     if sizes is None:
         return None
     if isinstance(sizes, str):
@@ -206,7 +206,7 @@ def _checked_sizes(sizes: Any, columns: Any) -> np.ndarray | None:
 
 
 def _dense(columns: Any, some: Any, order: np.ndarray, dtype: Any) -> np.ndarray:
-    """Return some columns as a block, its rows in the order of the operator."""
+    """Return some columns as a block, with rows in the order of the operator."""
     block = columns[:, some]
     block = block.toarray() if sparse.issparse(block) else block
     return np.ascontiguousarray(block[order], dtype)
@@ -215,7 +215,7 @@ def _dense(columns: Any, some: Any, order: np.ndarray, dtype: Any) -> np.ndarray
 def _smoothed_chunks(
     A: Any, columns: Any, time: int, order: np.ndarray, nearby: Any
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield the columns of some chunks, and what they become, in the order that was given."""
+    """Yield slices of columns, and the smoothed columns in the given row order."""
     n_rows, n_columns = columns.shape
     width = max(1, min(n_columns, CHUNK_BYTES // (n_rows * A.dtype.itemsize)))
     places, done = np.argsort(order), steps("smoothing", -(-n_columns // width))
@@ -233,7 +233,7 @@ def _smoothed_chunks(
 def time_scores(
     A: Any, columns: Any, order: np.ndarray, sizes: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return times, and how well each smoothed column agrees then with what was held out.
+    """Return times, and the correlation of each column with held-out values.
 
     Examples
     --------
@@ -251,7 +251,7 @@ def time_scores(
     rng = np.random.default_rng(SEED)
     some = _sampled_columns(columns, rng)
     block = _dense(columns, some, order, np.float64)
-    # Drawn in the order that was given, so that the order of the operator changes nothing.
+    # Sampled in the given row order, so that the order of the operator does not matter.
     given = block[np.argsort(order)]
     sizes = np.ones((len(given), 1)) if sizes is None else sizes
     score_of = _split_counts if are_counts(columns) else _held_out_entries
@@ -269,7 +269,7 @@ def time_scores(
 
 
 def longest_of_the_best(times: np.ndarray, scores: np.ndarray) -> int:
-    """Return the longest time whose mean score is one standard error below the best, or less.
+    """Return the longest time with a score within one standard error of the best.
 
     Examples
     --------
@@ -293,7 +293,7 @@ def _sampled_columns(columns: Any, rng: np.random.Generator) -> np.ndarray:
 
 
 def are_counts(columns: Any) -> bool:
-    """Return True if all numbers are integers of at least zero.
+    """Return True if all numbers are nonnegative integers.
 
     Examples
     --------
@@ -312,7 +312,7 @@ def are_counts(columns: Any) -> bool:
 def _split_counts(
     A: Any, given: np.ndarray, order: np.ndarray, rng: np.random.Generator, sizes: np.ndarray
 ) -> Callable[[int], np.ndarray]:
-    """Return a function of time that smooths one half of the counts, and asks the other."""
+    """Return a function that smooths half of the counts and scores on the other."""
     half = rng.binomial(given.astype(np.int64), 0.5).astype(np.float64)
     other = ((given - half) / sizes)[order]
     known, weights = _Walk(A, half[order]), _Walk(A, sizes[order])
@@ -326,10 +326,10 @@ def _split_counts(
 def _held_out_entries(
     A: Any, given: np.ndarray, order: np.ndarray, rng: np.random.Generator, sizes: np.ndarray
 ) -> Callable[[int], np.ndarray]:
-    """Return a function of time that smooths most entries, and asks the others."""
+    """Return a function that smooths most entries and scores on the others."""
     is_out = (rng.random(given.shape) < HELD_OUT)[order]
     shares, kept, sizes = (given / sizes)[order], ~is_out, sizes[order]
-    # Without its mean, a column of which too little is near is predicted by its mean.
+    # Columns are centred, so that an entry without nearby entries is predicted by the mean.
     shares = shares - shares.mean(axis=0, where=kept) if kept.any(axis=0).all() else shares
     known, weights = _Walk(A, shares * sizes * kept), _Walk(A, sizes * kept)
 
@@ -342,7 +342,7 @@ def _held_out_entries(
 
 
 class _Walk:
-    """A block that is smoothed step by step, in the precision of the operator."""
+    """A block smoothed step by step, in the precision of the operator."""
 
     def __init__(self, A: Any, block: np.ndarray) -> None:
         self.A, self.block, self.time = A, block.astype(A.dtype), 0
@@ -353,7 +353,7 @@ class _Walk:
 
 
 def _correlations(x: np.ndarray, y: np.ndarray, where: np.ndarray) -> np.ndarray:
-    """Return the correlation of each column between some entries; of constants it is 0."""
+    """Return the correlation of each column over some entries; 0 for constants."""
     counts = np.maximum(where.sum(axis=0), 1)
     x = where * (x - (where * x).sum(axis=0) / counts)
     y = where * (y - (where * y).sum(axis=0) / counts)

@@ -1,12 +1,12 @@
-r"""Leading eigenpairs of the heat operator, and the diffusion map made of them.
+r"""Leading eigenpairs of the heat operator, and the diffusion map.
 
 .. math:: y_j = (\lambda_1^t (v_1)_j, \ldots, \lambda_k^t (v_k)_j)
 
 with :math:`A v_l = \lambda_l v_l` and the stationary :math:`v_0` left out.
 
-A sketch is where a search for them starts: its columns hold mostly the leading eigenvectors, and
-a few rounds of Chebyshev polynomials, which are large above the least eigenvalue of the block
-and small below it, take out the rest.
+The iteration starts from a sketch: its columns are mostly in the span of the leading eigenvectors.
+A few rounds of Chebyshev polynomials, which are large above the least eigenvalue of the block and
+small below it, filter out the rest.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from heatsketch._core.progress import steps
 from heatsketch.diffusion._chebyshev import Interval, lower_end
 from heatsketch.exceptions import HeatSketchError, SpectrumError
 
-# Below this size the whole spectrum costs less than the set-up of an iterative solver.
+# Below this size the whole spectrum costs less than an iterative solver.
 DENSE_ROWS = 500
 
 
 MOST_ROUNDS = 100
 LARGEST_DEGREE = 40
-SPARE = 16  # columns more than eigenvectors are wanted
+SPARE = 16  # columns beyond the number of eigenvectors
 
 
 class Eigenpairs(NamedTuple):
-    """Eigenvalues from the largest down, and their eigenvectors as columns."""
+    """Eigenvalues in descending order, and their eigenvectors as columns."""
 
     values: np.ndarray
     vectors: np.ndarray
 
 
 class RitzPairs(NamedTuple):
-    """Eigenvalues from the largest down, eigenvectors as columns, and how far off they are."""
+    """Eigenvalues in descending order, eigenvectors as columns, and residuals."""
 
     values: np.ndarray
     vectors: np.ndarray
@@ -46,16 +46,16 @@ class RitzPairs(NamedTuple):
 
 
 class DiffusionCoordinates(NamedTuple):
-    r"""A diffusion map :math:`\lambda_l^p v_l` that was made out of a sketch.
+    r"""Diffusion map :math:`\lambda_l^p v_l` computed from a sketch.
 
     Attributes
     ----------
     coordinates : array of shape (n_samples, n_components)
-        Eigenvectors times eigenvalues to the power of the sketch, the rows in the order of ``X``.
+        Eigenvectors times eigenvalues to the power of the sketch, with rows in the order of ``X``.
     eigenvalues : array of shape (n_components,)
-        From the largest down.
+        In descending order.
     residuals : array of shape (n_components,)
-        How far each eigenvector is from being one.
+        Norm of the residual of each eigenpair.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class DiffusionCoordinates(NamedTuple):
 
 
 def leading_eigenpairs(A: Any, n_pairs: int) -> Eigenpairs:
-    """Largest eigenvalues of ``A`` after the stationary one, with their eigenvectors.
+    """Largest nonstationary eigenvalues of ``A``, with eigenvectors.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def leading_eigenpairs(A: Any, n_pairs: int) -> Eigenpairs:
     >>> leading_eigenpairs(heat_operator(K, symmetric_scaling(K)), 1).values.round(6)
     array([0.333333])
     """
-    n_rows, n_pairs = A.shape[0], int(n_pairs)  # of a numpy integer -n_pairs may be positive
+    n_rows, n_pairs = A.shape[0], int(n_pairs)  # -n_pairs of a numpy integer may be positive
     if not 1 <= n_pairs < n_rows:
         raise HeatSketchError(
             f"n_components={n_pairs} eigenvectors cannot be had from {n_rows} points, which have "
@@ -115,7 +115,9 @@ def leading_eigenpairs(A: Any, n_pairs: int) -> Eigenpairs:
 
 
 def diffusion_coordinates(A: Any, n_components: int, *, power: float = 1.0) -> np.ndarray:
-    r"""Diffusion map :math:`y_j = (\lambda_1^t (v_1)_j, \ldots, \lambda_k^t (v_k)_j)`: Algorithm 3.
+    r"""Algorithm 3: the diffusion map of leading eigenpairs.
+
+    .. math:: y_j = (\lambda_1^t (v_1)_j, \ldots, \lambda_k^t (v_k)_j)
 
     Parameters
     ----------
@@ -150,7 +152,7 @@ def diffusion_coordinates(A: Any, n_components: int, *, power: float = 1.0) -> n
 
 
 def eigenvalue_powers(values: np.ndarray, power: float) -> np.ndarray:
-    """Return eigenvalues to a power, or say why it does not exist.
+    """Return powers of eigenvalues, and raise if they do not exist.
 
     Examples
     --------
@@ -181,36 +183,36 @@ def _dense_eigenpairs(A: Any, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
     from scipy.linalg import eigh
 
     matrix = A.deflate(A @ np.eye(A.shape[0], dtype=A.dtype))
-    # The stationary direction goes below the spectrum, which lies in [-1, 1].
+    # The stationary direction is moved below the spectrum, which lies in [-1, 1].
     matrix -= 2 * A.stationary_part(A.stationary / (A.stationary @ A.stationary))
-    # All of them: asked for some, LAPACK loses eigenvalues that lie in a cluster.
+    # All of them: with a subset, LAPACK misses eigenvalues in a cluster.
     values, vectors = eigh((matrix + matrix.T) / 2, driver="evd")
     return values[: -n_pairs - 1 : -1], vectors[:, : -n_pairs - 1 : -1]
 
 
 def ritz_pairs(A: Any, block: Any, n_pairs: int, *, tolerance: float = 1e-6) -> RitzPairs:
-    r"""Leading eigenpairs of ``A`` from a block that holds them roughly, such as a sketch.
+    r"""Leading eigenpairs of ``A``, started from a block such as a sketch.
 
     .. math:: A v_l \approx \lambda_l v_l, \qquad r_l = |A v_l - \lambda_l v_l|
 
-    An eigenvalue of ``A`` lies within :math:`r_l` of :math:`\lambda_l` (in fact much nearer).
+    An eigenvalue of ``A`` lies within :math:`r_l` of :math:`\lambda_l` (usually much nearer).
 
     Parameters
     ----------
     A : HeatOperator of shape (n, n)
     block : array of shape (n, k)
-        Left as it is. The more columns beyond ``n_pairs``, the fewer products are needed.
+        Not modified. The more columns beyond ``n_pairs``, the fewer products are needed.
     n_pairs : int
         At most ``k``, and at most ``n - 1``.
     tolerance : float, default=1e-6
-        Residual that is good enough. In float32 one of 1e-5 is.
+        Residual at which to stop. In float32 it is at least 1e-5.
 
     Returns
     -------
     RitzPairs
-        ``values`` from the largest down, ``vectors`` of length one whose largest entry is positive,
-        ``residuals``. Those are above the tolerance if the search ended without, since eigenvalues
-        within the block are hardly larger than those beyond it.
+        ``values`` in descending order, ``vectors`` of length one whose largest entry is positive,
+        and ``residuals``. These are above the tolerance if the iteration did not converge, because
+        eigenvalues within the block are hardly larger than those beyond it.
 
     Examples
     --------
@@ -230,7 +232,7 @@ def ritz_pairs(A: Any, block: Any, n_pairs: int, *, tolerance: float = 1e-6) -> 
             f"n_pairs={n_pairs} eigenvectors cannot be had from a block of {block.shape[1]} "
             f"columns and {A.shape[0]} rows; use fewer pairs, or another n_components."
         )
-    if block.shape[1] >= A.shape[0]:  # it holds all directions, and says nothing of any
+    if block.shape[1] >= A.shape[0]:  # the block spans all directions
         values, vectors = _dense_eigenpairs(A, n_pairs)
         residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
         return RitzPairs(values, vectors * _signs(vectors), residuals)
@@ -250,7 +252,7 @@ def ritz_pairs(A: Any, block: Any, n_pairs: int, *, tolerance: float = 1e-6) -> 
 
 
 def _rayleigh_ritz(A: Any, block: np.ndarray, n_pairs: int) -> RitzPairs:
-    """Return the best eigenpairs within a block, all of them, with some residuals."""
+    """Return all Ritz pairs of a block, with the first ``n_pairs`` residuals."""
     basis, _ = np.linalg.qr(block)
     product = A @ basis
     values, turn = np.linalg.eigh(basis.T @ product)
@@ -261,13 +263,13 @@ def _rayleigh_ritz(A: Any, block: np.ndarray, n_pairs: int) -> RitzPairs:
 
 
 def _filtered(A: Any, block: np.ndarray, unwanted: Interval, largest: float) -> np.ndarray:
-    """Multiply by the Chebyshev polynomial that is at most one where nothing is wanted.
+    """Multiply by a Chebyshev polynomial, at most one on the unwanted interval.
 
-    In the memory of the block, which is gone afterwards.
+    The block is overwritten.
     """
     slope = 2 / (unwanted.high - unwanted.low)
     shift = -slope * (unwanted.high + unwanted.low) / 2
-    # It grows as exp(degree * growth): fast enough, but within what numbers can hold.
+    # It grows as exp(degree * growth): the degree is limited to avoid overflow.
     growth = math.acosh(max(slope * largest + shift, 1.0))
     degree = int(min(LARGEST_DEGREE, max(2, 18 / max(growth, 0.01))))
     coefficients = A.stationary_coefficients(block)
@@ -281,6 +283,6 @@ def _filtered(A: Any, block: np.ndarray, unwanted: Interval, largest: float) -> 
 
 
 def _signs(vectors: np.ndarray) -> np.ndarray:
-    """Return what makes the largest entry of each vector positive."""
+    """Return the signs that make the largest entry of each vector positive."""
     places = np.abs(vectors).argmax(axis=0)[np.newaxis]
     return np.sign(np.take_along_axis(vectors, places, axis=0))

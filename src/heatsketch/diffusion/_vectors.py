@@ -1,11 +1,11 @@
-r"""Vectors for an index or a database: one matrix, ranked by Euclidean distance.
+r"""Vectors for an index or a database, ranked by Euclidean distance.
 
 .. math:: u_i = \left( \frac{y_i}{|y_i|}, \; \sqrt{w} \, \frac{x_i}{|x_i|} \right), \qquad
           u_i \cdot u_j = \cos(y_i, y_j) + w \cos(x_i, x_j)
 
 All rows have the same length :math:`\sqrt{1 + w}`, so that inner products, cosines and Euclidean
-distances rank alike. The embedding ``y`` knows what belongs together, and the features ``x`` what
-looks most alike.
+distances give the same ranking. The embedding ``y`` contributes similarity along the manifold, and
+the features ``x`` direct similarity.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from heatsketch.exceptions import DtypeError, HeatSketchError
 
 
 def search_vectors(Y: Any, *, normalize: bool, append: Any, weight: float) -> np.ndarray:
-    """Return rows of an embedding, and of features if given, as one float32 matrix.
+    """Return rows of an embedding, and optional features, as one float32 matrix.
 
     Examples
     --------
@@ -43,10 +43,10 @@ def search_vectors(Y: Any, *, normalize: bool, append: Any, weight: float) -> np
 
 
 def _unit_rows(rows: Any) -> np.ndarray:
-    """Return rows of length one, in float64; a row of zeros stays."""
+    """Normalize rows to length one, in float64; rows of zeros are unchanged."""
     rows = np.asarray(rows, np.float64)
     largest = np.abs(rows).max(axis=1, keepdims=True)
-    rows = rows / np.where(largest > 0, largest, 1)  # whose squares neither vanish nor overflow
+    rows = rows / np.where(largest > 0, largest, 1)  # squares stay in range
     lengths = np.sqrt((rows**2).sum(axis=1, keepdims=True))
     return rows / np.where(lengths > 0, lengths, 1)
 

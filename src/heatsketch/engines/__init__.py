@@ -1,4 +1,4 @@
-"""Where distances are computed and kept: this machine, or a cluster."""
+"""Engines, which compute and store distances on this machine or a cluster."""
 
 from heatsketch.engines._base import Engine
 from heatsketch.engines._dask_engine import DaskEngine

@@ -1,4 +1,4 @@
-"""The interface of an engine: one method that all have, and some for remote arrays."""
+"""Interface of the engines: one required method, and some for remote arrays."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from heatsketch._core.partitioned import is_lazy
 
 
 class Engine(ABC):
-    r"""An object that finds the distances :math:`d^2_{ij}` between neighbours and holds them.
+    r"""Base class of objects that compute and store distances between neighbours.
 
-    What :meth:`neighbors` returns must go through :func:`gaussian_affinity` and then answer
-    ``K @ block``; all else is the same for every engine.
-    :func:`heatsketch.testing.check_engine` tells whether an engine keeps the laws.
+    :func:`gaussian_affinity` must accept the squared distances that :meth:`neighbors` returns, and
+    the result must support ``K @ block``; everything else is the same for all engines. Check your
+    own engine with :func:`heatsketch.testing.check_engine`.
 
     Examples
     --------
@@ -39,44 +39,44 @@ class Engine(ABC):
     def neighbors(
         self, X: Any, *, metric: Any, n_neighbors: int | None, n_columns: int
     ) -> tuple[Any, Any]:
-        """Find who is near whom among the rows of ``X``.
+        """Find the neighbours of each row of ``X``.
 
-        ``n_columns`` tells how wide the blocks will be that are multiplied, for those who have to
-        store them.
+        ``n_columns`` is the number of columns of the blocks to be multiplied, for engines that
+        need to plan their storage.
 
-        Returns what remembers it, as ``heatsketch.graph._neighbors.Neighbors`` does: its
-        ``order`` of the rows, and ``distances_to(X_new)``; and the squared distances in that order.
+        Returns an object like ``heatsketch.graph._neighbors.Neighbors``, with the ``order`` of the
+        rows and ``distances_to(X_new)``, and the squared distances in this order.
         """
 
-    # --- for those whose arrays are not in this memory; others have nothing to do ----------------
+    # --- for engines whose arrays are stored elsewhere; the defaults suit arrays in memory -------
 
     @contextmanager
     def working(self) -> Iterator[Engine]:
-        """Give the engine that does the work of one fit: itself, or one that is connected."""
+        """Yield the engine that runs one fit: itself, or a connected one."""
         yield self
 
     def read(self, X: Any) -> Any:
-        """Return ``X`` as an array: in memory, or lazy where only this engine can hold it."""
+        """Return ``X`` as an array in memory, or a lazy one if the engine needs it."""
         return np.asarray(X) if is_lazy(X) else X
 
     def hold(self, matrix: Any) -> Any:
-        """Return a matrix over pairs of points as this engine holds it."""
+        """Return a matrix over pairs of points in the engine's own form."""
         return matrix
 
     def hold_vector(self, vector: Any, K: Any) -> Any:
-        """Return a vector as this engine holds it beside a matrix."""
+        """Return a vector in the engine's form for use with a matrix."""
         return vector
 
     def keep(self, block: Any) -> Any:
-        """Return a block of columns computed, and kept for as long as a model is."""
+        """Compute a block of columns and store it as long as the model exists."""
         return block
 
     def finish(self, *needed: Any) -> None:
-        """Delete what was kept to go on from, after a fit; some arrays are needed further on."""
-        return  # nothing was
+        """Delete checkpoints after a fit, except the arrays still needed."""
+        return  # there are none
 
     def in_given_order(self, block: Any, order: Any) -> Any:
-        """Return the block whose row ``order[i]`` is row ``i`` of this one."""
+        """Return the block whose row ``order[i]`` is row ``i`` of ``block``."""
         given = np.empty_like(block)
         given[order] = block
         return given

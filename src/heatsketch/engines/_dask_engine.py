@@ -1,4 +1,4 @@
-"""A cluster of machines, by way of dask. Nothing is imported before it is used."""
+"""DaskEngine: computation on a cluster. dask is imported on first use."""
 
 from __future__ import annotations
 
@@ -16,32 +16,34 @@ from heatsketch.exceptions import HeatSketchError, NotStorableError
 
 @dataclass(frozen=True, repr=False, eq=False)
 class DaskEngine(Engine):
-    r"""Distances :math:`d^2_{ij}` and all that follows on a cluster, for data that fits no machine.
+    r"""Compute distances and embeddings on a Dask cluster, for very large data.
 
-    The embedding is that of :class:`LocalEngine`, bit-identical where they have the same graph.
-    Here copies of a point do not share rows, so that many copies are best dropped first. And
-    ``embedding_`` is a dask array that reads from ``storage``, and no more than a few rows ever
-    come to this machine. Up to ten million points one machine is enough, and simpler.
+    The embedding is that of :class:`LocalEngine`, and bit-identical if both have the same graph.
+    Duplicates of a point do not share rows here, so drop them first if there are many.
+    ``embedding_`` is a dask array that reads from ``storage``; only a few rows are ever loaded on
+    this machine. Points need the metric "euclidean" or "cosine" and a number of neighbours;
+    precomputed matrices must be sparse. Up to ten million points, a single machine is sufficient
+    and simpler.
 
     Parameters
     ----------
     client : distributed.Client, str or None, default=None
-        The cluster, or the address of its scheduler; None starts processes on this machine, and
-        ends them after the fit.
+        The cluster, or the address of its scheduler; None starts processes on this machine and
+        stops them after the fit.
     storage : str or path-like
-        A folder that this machine and all workers see. What is computed goes there, and a fit that
-        was killed goes on from there if it is started again.
+        Folder that this machine and all workers can access. Results are stored there, and a fit
+        that was killed resumes from there when it is started again.
     rows_per_block : int or "auto", default="auto"
-        Rows of a block, which one task works on, rounded up to a multiple of 4096. "auto" makes as
-        many blocks as there are workers, or more where those have too little memory.
+        Number of rows that one task processes, rounded up to a multiple of 4096. "auto" makes as
+        many blocks as there are workers, or more if the workers have too little memory.
     checkpoint_every : int, default=16
-        After how many products their results go to storage. When a worker dies, those since the
-        last time are done again.
+        Number of products after which results are written to storage. If a worker dies, the
+        products since the last checkpoint are recomputed.
     graph_tolerance : float, default=0.05
         As for :class:`LocalEngine`.
     allow_unencrypted : bool, default=False
-        Whether the scheduler may be reached over a network without TLS. Anyone who reaches it can
-        run anything on its workers.
+        Whether to allow a network connection to the scheduler without TLS. Anyone who can connect
+        to it can execute code on its workers.
 
     Examples
     --------
@@ -77,13 +79,13 @@ class DaskEngine(Engine):
             check_integer("rows_per_block", self.rows_per_block)
 
     def __repr__(self) -> str:
-        """Show what was chosen, as scikit-learn does."""
+        """Show parameters that differ from their defaults, as scikit-learn does."""
         values = ((f.name, getattr(self, f.name), f.default) for f in fields(self))
         chosen = (f"{name}={value!r}" for name, value, default in values if value is not default)
         return f"DaskEngine({', '.join(chosen)})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle an address, but no connection."""
+        """Return the state for pickling; only addresses can be pickled."""
         if not isinstance(self.client, str | None):
             raise NotStorableError(
                 f"client={self.client!r} is a connection, which cannot be pickled; give the "
@@ -92,7 +94,7 @@ class DaskEngine(Engine):
         return vars(self)
 
     def __deepcopy__(self, memo: Any) -> DaskEngine:
-        """A clone of an estimator works on the same cluster."""
+        """Return the same engine, so that clones of an estimator share a cluster."""
         return self
 
     @contextmanager
@@ -106,11 +108,11 @@ class DaskEngine(Engine):
     def neighbors(
         self, X: Any, *, metric: Any, n_neighbors: int | None, n_columns: int
     ) -> tuple[Any, Any]:
-        """Find who is near whom among the rows of ``X``, and leave the distances on storage."""
+        """Find the neighbours of each row of ``X``; distances stay on storage."""
         with self.working() as engine:
             return engine.neighbors(X, metric=metric, n_neighbors=n_neighbors, n_columns=n_columns)
 
     def in_given_order(self, block: Any, order: Any) -> Any:
-        """Return the block whose row ``order[i]`` is row ``i`` of this one."""
+        """Return the block whose row ``order[i]`` is row ``i`` of ``block``."""
         with self.working() as engine:
             return engine.in_given_order(block, order)

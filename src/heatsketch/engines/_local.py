@@ -1,4 +1,4 @@
-"""The machine at hand: numpy, scipy and compiled loops in memory."""
+"""LocalEngine: computation in the memory of this machine."""
 
 from __future__ import annotations
 
@@ -23,35 +23,36 @@ from heatsketch.exceptions import HeatSketchError, MemoryBudgetError
 from heatsketch.graph._neighbors import LIST_METRICS, Neighbors, find_neighbors
 from heatsketch.graph._pairwise import DistanceTiles
 
-# Coordinates of pairs that are compared in a second or two, and what it takes to keep the nearest,
-# in coordinates.
+# Coordinates that can be compared over all pairs in a second or two, and the cost of selecting the
+# nearest for one pair, in coordinates.
 EXACT_COMPARISONS = 5e10
 SELECTION = 20
-# All pairs of more points, recomputed at every product, would take hours.
+# With more points, recomputing all pairs in every product would take hours.
 MOST_POINTS_IN_PAIRS = 200_000
 
 
 @dataclass(frozen=True, repr=False)
 class LocalEngine(Engine):
-    r"""Distances :math:`d^2_{ij}` of this machine, in memory.
+    r"""Compute distances in the memory of this machine.
 
-    Neighbours are exact where comparing all pairs takes no more than a second or two.
-    Beyond that each point looks for them in inverted lists
-    (:mod:`heatsketch.graph._ivf`), and misses some. In how many lists is measured: as many
-    as it takes for diffusion distances to move by no more than ``graph_tolerance``. Where points
-    have many copies, the graph is one of distinct points (:mod:`heatsketch.diffusion._duplicates`).
+    Neighbours are exact if comparing all pairs takes no more than a second or two. Otherwise they
+    are searched in inverted lists (:mod:`heatsketch.graph._ivf`), which miss some of them. The
+    number of lists searched is chosen from trials on parts of the data, so that the standard
+    deviation of relative changes of diffusion distances is at most ``graph_tolerance``. If points
+    have many duplicates, the graph is one of distinct points
+    (:mod:`heatsketch.diffusion._duplicates`).
 
-    All pairs (``n_neighbors=None``) are kept in memory if they fit, and otherwise recomputed at
+    All pairs (``n_neighbors=None``) are stored in memory if they fit, and otherwise recomputed in
     every product.
 
     Parameters
     ----------
     graph_tolerance : float, default=0.05
-        By how much, relatively, neighbours that are missed may move distances; a sketch of 64
-        columns has an error of 0.09 anyway. 0 is exact, however long it takes.
+        Typical relative change of distances that is allowed for missed neighbours; for comparison,
+        a sketch of 64 components has an error of 0.09. 0 searches exactly, however long it takes.
     memory_limit : int or None, default=None
-        Bytes that a fit may take besides ``X``; None allows all memory of this machine. A fit
-        that would take more is rejected before it starts.
+        Bytes that a fit may use besides ``X``; None allows all memory of this machine. A fit that
+        would need more is rejected before it starts.
 
     Examples
     --------
@@ -73,7 +74,7 @@ class LocalEngine(Engine):
                 raise HeatSketchError(f"{name}={value!r} must be a number of at least {least}.")
 
     def __repr__(self) -> str:
-        """Show what was chosen, as scikit-learn does."""
+        """Show parameters that differ from their defaults, as scikit-learn does."""
         values = ((f.name, getattr(self, f.name), f.default) for f in fields(self))
         chosen = (f"{name}={value!r}" for name, value, default in values if value != default)
         return f"{type(self).__name__}({', '.join(chosen)})"
@@ -81,7 +82,7 @@ class LocalEngine(Engine):
     def neighbors(
         self, X: Any, *, metric: Any, n_neighbors: int | None, n_columns: int
     ) -> tuple[Neighbors, Any]:
-        """Find who is near whom among the rows of ``X``."""
+        """Find the neighbours of each row of ``X``."""
         if n_neighbors is None and metric != "precomputed" and self._is_large(X, n_columns):
             return Neighbors(X, np.arange(X.shape[0]), metric), DistanceTiles(X, metric)
         if n_neighbors is not None:
@@ -104,13 +105,13 @@ class LocalEngine(Engine):
         return find_neighbors(X, metric=metric, n_neighbors=n_neighbors, n_probes=n_probes)
 
     def _is_large(self, X: Any, n_columns: int) -> bool:
-        """Return True if all pairs of points do not fit in memory; reject what cannot be done."""
+        """Return True if all pairs do not fit in memory; raise if it is infeasible."""
         size = *X.shape, n_columns, X.dtype
         needed = all_pairs_bytes(*size)
         if needed <= self._memory():
             return False
         remedy = "use 15 neighbours or so"
-        if X.shape[0] > MOST_POINTS_IN_PAIRS:  # or hours, if recomputed at every product
+        if X.shape[0] > MOST_POINTS_IN_PAIRS:  # too slow to recompute in every product
             self._check_budget(needed, remedy, n_neighbors=None)
         self._check_budget(tiles_bytes(*size), remedy, n_neighbors=None)
         return True

@@ -1,8 +1,8 @@
-"""How many lists to look into: as many as make no difference to the embedding.
+"""Number of inverted lists to probe, chosen by its effect on the embedding.
 
-Twice as many lists find a few more neighbours. Whether they matter is asked of the sketch itself:
-small parts of the data are embedded with either graph and the same random block, and their
-distances compared. No exact graph is needed for that.
+Probing twice as many lists finds a few more neighbours. To measure their effect, small parts of the
+data are embedded with either graph and the same random matrix, and the distances are compared. This
+needs no exact graph.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from heatsketch.graph._ivf import POINTS_PER_LIST, ListTree, NeighborLists
 from heatsketch.graph._metrics import squared_distances_to
 
 FEWEST, MOST = 8, 64
-N_PARTS, PART = 2, 10_000  # parts of the data that are tried, and their size
+N_PARTS, PART = 2, 10_000  # number of parts of the data for trials, and their size
 N_COMPONENTS, POWER, N_PAIRS = 32, 8, 10_000
 
 
 def choose_probes(points: np.ndarray, tree: ListTree, *, n_neighbors: int, tolerance: float) -> int:
-    """Return how many lists to probe for distances to move by no more than a tolerance."""
+    """Return how many lists to probe to keep changes of distances in tolerance."""
     parts = [_part(points, i) for i in range(N_PARTS)]
     return probes_for_parts(parts, tree, n_neighbors=n_neighbors, tolerance=tolerance)
 
@@ -32,8 +32,8 @@ def choose_probes(points: np.ndarray, tree: ListTree, *, n_neighbors: int, toler
 def probes_for_parts(
     parts: list[np.ndarray], tree: ListTree, *, n_neighbors: int, tolerance: float
 ) -> int:
-    """Return how many lists to probe, as far as some parts of the points tell."""
-    # As many candidates as neighbours would leave nothing to choose from.
+    """Return how many lists to probe, estimated from parts of the points."""
+    # There must be several times as many candidates as neighbours.
     n_probes = max(FEWEST, -(-4 * n_neighbors // POINTS_PER_LIST))
     more = _all_distances(parts, tree, n_probes, n_neighbors)
     while n_probes < min(MOST, tree.n_lists):
@@ -45,26 +45,26 @@ def probes_for_parts(
 
 
 def _spread(few: np.ndarray, more: np.ndarray) -> float:
-    apart = more > 0  # duplicates are not
+    apart = more > 0  # exclude duplicates
     return float(np.std(few[apart] / more[apart])) if apart.any() else 0.0
 
 
 def _all_distances(
     parts: list[np.ndarray], tree: ListTree, n_probes: int, n_neighbors: int
 ) -> np.ndarray:
-    # Trials are no progress: counted as the search itself, they would nearly fill a bar.
+    # Trials do not report progress: reported as search, they would nearly fill the progress bar.
     with reporting_to(lambda name, n_steps: lambda: None):
         arranged = (NeighborLists.arrange(part, tree, n_probes) for part in parts)
         return np.concatenate([_distances(lists, n_neighbors) for lists in arranged])
 
 
 def centers_of_parts(n_points: int) -> list[int]:
-    """Return which points the parts lie around."""
+    """Return the indices of the points at the centres of the parts."""
     return [(2 * i + 1) * n_points // (2 * N_PARTS) for i in range(N_PARTS)]
 
 
 def _part(points: np.ndarray, i: int) -> np.ndarray:
-    """Return points around one of them, in their order: a part as dense as the whole."""
+    """Return the points nearest to a centre, in order, as dense as in all data."""
     center = centers_of_parts(len(points))[i]
     squares = squared_distances_to(points, "euclidean")(points[center : center + 1])[0]
     size = min(PART, len(points))
@@ -72,11 +72,11 @@ def _part(points: np.ndarray, i: int) -> np.ndarray:
 
 
 def _distances(lists: NeighborLists, n_neighbors: int) -> np.ndarray:
-    """Return sketched diffusion distances between random points, in the order given."""
+    """Return sketched diffusion distances between random pairs of points."""
     n_points = len(lists.points)
     d2, radii, _ = lists.graph(n_neighbors)
     within = radii[np.isfinite(radii)]
-    # Where all are copies of each other, any epsilon will do.
+    # If all points are duplicates, any epsilon will do.
     K = gaussian_affinity(d2, epsilon=float(within.sum() / max(1, len(within))) or 1.0)
     A = heat_operator(K, symmetric_scaling(K))
     Y = np.empty((n_points, N_COMPONENTS), A.dtype)

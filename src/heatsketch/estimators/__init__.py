@@ -1,4 +1,4 @@
-"""Estimators with scikit-learn's interface, and how models are loaded."""
+"""Estimators with scikit-learn's interface, and functions that load models."""
 
 from heatsketch.estimators._load import load, model_info
 from heatsketch.estimators._resources import estimate_memory

@@ -1,9 +1,8 @@
-"""The way from points to rows of the heat operator, as a scikit-learn estimator.
+"""Base class of the embeddings: from points to rows of the heat operator.
 
-Points become distances, distances an affinity, the affinity a heat operator ``A``; then something
-is made that ``A`` is applied to once more, ``embedding = A @ before_last``. A new point has a row
-of ``A`` of its own, and is embedded by the same product. The estimators differ only in what
-``before_last`` is.
+Distances between points give affinities, and these give the heat operator ``A``. The embedding is
+``A @ before_last``, and the estimators differ only in ``before_last``. A new point gets a row of
+``A`` of its own, and is embedded by the same product.
 """
 
 from __future__ import annotations
@@ -82,19 +81,19 @@ from heatsketch.graph._neighbors import label_components
 from heatsketch.graph._transformer_neighbors import neighbors_by_transformer
 from heatsketch.persistence._save_load import SaveMixin
 
-TRANSFORM_ENTRIES = 16_000_000  # affinities of new points held at a time
+TRANSFORM_ENTRIES = 16_000_000  # affinities of new points per batch
 N_NEIGHBORS = 15  # by default
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def checks_parameters(fit: Method) -> Method:
-    """Let scikit-learn check the parameters before a fit; the method keeps its types."""
+    """Let scikit-learn validate the parameters before a fit; keep type hints."""
     return _fit_context(prefer_skip_nested_validation=True)(fit)
 
 
 class _Trained(NamedTuple):
-    """What new points are embedded with."""
+    """Arrays of the training points that embed new points."""
 
     scaling: Any
     operator: Any
@@ -111,7 +110,7 @@ class HeatEmbedding(
     BaseEstimator,
     ABC,
 ):
-    """What the two embeddings share: the way from ``X`` to rows of the heat operator."""
+    """Base class of the embeddings: from ``X`` to rows of the heat operator."""
 
     embedding_: np.ndarray
     component_offsets_: np.ndarray
@@ -132,21 +131,21 @@ class HeatEmbedding(
 
     @abstractmethod
     def _finish(self, last: np.ndarray, A: HeatOperator, labels: Any = None) -> np.ndarray:
-        """Turn ``A @ before_last_`` into rows of the embedding, in place."""
+        """Convert ``A @ before_last_`` to rows of the embedding, in place."""
 
     # --- the stages of a fit, in order ----------------------------------------------------
 
     @contextmanager
     def _fitting(self) -> Iterator[tuple[Self, Engine]]:
-        """Yield the model to fit and the engine at work; take over the fit if it succeeds.
+        """Yield a copy to fit and a running engine; adopt the fit if it succeeds.
 
-        The model is a copy with the parameters of this moment. So a fit that fails or is
-        interrupted leaves neither the fit before it nor a mixture of the two.
+        The copy has the current parameters. The attributes of an earlier fit are deleted first. So
+        a fit that fails or is interrupted leaves no attributes, neither old ones nor a mixture.
         """
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         model = self._with(**self._plain_parameters())
-        if model.neighbors is not None:  # whose own parameters may be set later
+        if model.neighbors is not None:  # the caller may change its parameters later
             model = model._with(neighbors=clone(model.neighbors))
             model._check_transformer()
         with fit_progress(self), model._engine().working() as engine:
@@ -156,7 +155,7 @@ class HeatEmbedding(
         self.__dict__.update(found)
 
     def _read(self, engine: Engine, X: Any, row_ids: Any) -> tuple[Any, Any]:
-        """Check ``X`` and the ids of its rows; None are the ids of rows read from storage."""
+        """Check ``X`` and its row ids; return None as ids of rows on storage."""
         X, row_ids = self._named_rows(X, row_ids)
         X = self._check(engine.read(X), reset=True)
         if not is_lazy(X):
@@ -169,27 +168,27 @@ class HeatEmbedding(
         return X, None
 
     def _affinity(self, engine: Engine, X: Any, ids: Any) -> Any:
-        """Return the affinities of all rows, in the order that is best for products."""
+        """Return the affinities of all rows, in an order that is fast for products."""
         self.epsilon_: Any = None
         self.order_: Any = None if ids is None else np.arange(X.shape[0])
         if self.affinity == "precomputed":
             if not self.self_loops:
                 warn_about_zero_diagonal(X)
             return engine.hold(X)
-        # Compared, and not subtracted: a difference of unsigned ids is never negative.
+        # Compare instead of subtracting: differences of unsigned ids are never negative.
         falls = ids is not None and bool((ids[1:] < ids[:-1]).any())
         if falls and self.metric != "precomputed":
-            # Who is near whom must not depend on the order in which the rows came.
+            # The neighbours must not depend on the order of the given rows.
             self.order_ = np.argsort(ids)
             X, ids = X[self.order_], ids[self.order_]
         self.neighbors_, d2 = self._find_neighbors(engine, X)
         found = self.neighbors_.order
         self.order_ = found if self.order_ is None else self.order_[in_memory(found)]
-        d2 = self._in_units(d2, X, ids)  # and the first ones are let go
+        d2 = self._in_units(d2, X, ids)  # frees the unscaled distances
         return gaussian_affinity(d2, epsilon=self._bandwidth)
 
     def _check_graph(self, K: Any, sums: Any, X: Any) -> None:
-        """Find connected components, and warn of what makes an embedding useless."""
+        """Find connected components, and warn if the graph makes embeddings useless."""
         warn_about_isolated_points(K, sums, self._named_epsilon)
         self.n_connected_components_, labels = label_components(K)
         if self.n_connected_components_ > 1:
@@ -210,33 +209,36 @@ class HeatEmbedding(
         return A
 
     def _remembering_points(self, A: HeatOperator) -> HeatOperator:
-        """Return the operator as a model keeps it: one of all pairs can be made again."""
-        # Of another engine we do not know how it came to its distances.
+        """Return the operator as stored in the model.
+
+        An operator over all pairs is stored so that it can be recomputed from the points.
+        """
+        # How other engines compute their distances is not known.
         if self.affinity == "precomputed" or type(self._engine()) is not LocalEngine:
             return A
         scales = self.epsilon_ if self.epsilon == "local" else None
         return remembering_points(A, self.neighbors_, scales=scales, bandwidth=self._bandwidth)
 
-    # --- what the stages need -------------------------------------------------------------
+    # --- helpers of the stages ------------------------------------------------------------
 
     def _engine(self) -> Engine:
         return LocalEngine() if self.engine is None else self.engine
 
     def _as_fitted(self) -> Self:
-        """Return the model with the parameters of its fit, whatever has been set since."""
+        """Return a copy with the parameters of the fit, ignoring later changes."""
         check_is_fitted(self)
         return self._with()
 
     def _with(self, **parameters: Any) -> Self:
-        """Return a copy with the parameters of its fit, some of them others."""
+        """Return a copy with the parameters of the fit, some of them replaced."""
         other = copy(self)
-        # A pickle from before they were remembered has none.
+        # Pickles of early versions lack parameters_.
         other.parameters_ = getattr(self, "parameters_", {}) | parameters
         other.__dict__.update(other.parameters_)
         return other
 
     def _named_rows(self, X: Any, row_ids: Any) -> tuple[Any, Any]:
-        """Return the affinities of a graph, and row ids that depend on names of nodes."""
+        """Return the affinities of a graph, and row ids from the names of its nodes."""
         if not is_graph(X):
             return X, row_ids
         if self.affinity != "precomputed":
@@ -245,20 +247,20 @@ class HeatEmbedding(
                 "affinity='precomputed', by which the weights of its edges are the affinities."
             )
         affinity, self.row_names_ = graph_affinity(X)
-        # The text of other objects may be another one in the next process.
+        # The text of other objects may differ between processes.
         plain = all(isinstance(name, int | str) for name in self.row_names_.tolist())
         if row_ids is None and plain:
             row_ids = row_numbers(self.row_names_)
         return affinity, row_ids
 
     def _weighted(self, block: np.ndarray, A: HeatOperator) -> np.ndarray:
-        """Weigh rows as the distance asked for does, in place."""
+        """Scale rows according to the weighting, in place."""
         if self._weighting == "random_walk":
             block *= (self.stationary_length_ / A.stationary)[:, np.newaxis]
         return block
 
     def _in_given_order(self, block: Any) -> Any:
-        """Return the rows of a block, which are in the order of ``A``, in the order of ``X``."""
+        """Reorder the rows of a block from the order of ``A`` to that of ``X``."""
         return self._engine().in_given_order(block, self.order_)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
@@ -279,11 +281,11 @@ class HeatEmbedding(
 
     @with_n_jobs
     def transform(self, X: Any) -> np.ndarray:
-        """Embed new points by the rule that embedded the training points.
+        """Embed new points by the same rule as the training points.
 
-        A training point given again gets its embedding back, whatever comes with it. (Sparse
-        precomputed distances are taken row by row as they are: give the symmetric rows, with the
-        zero diagonal stored, to have the same.)
+        A training point gets its embedding of :meth:`fit`, whatever the other rows are. Sparse
+        precomputed distances are not symmetrized here: to get the same embedding, give rows of the
+        symmetric matrix with the zeros of the diagonal stored.
 
         Parameters
         ----------
@@ -304,7 +306,7 @@ class HeatEmbedding(
         return self._of_new_rows("transform", X, finished)
 
     def _of_new_rows(self, task: str, X: Any, function: Callable[..., np.ndarray]) -> np.ndarray:
-        """Return what a function makes of the heat rows of new points, some at a time."""
+        """Apply a function to the heat rows of new points, batch by batch."""
         self._training_operator(task)
         X = self._check(X, reset=False)
         step = self._rows_at_a_time()
@@ -316,26 +318,26 @@ class HeatEmbedding(
 
     @with_n_jobs
     def harmonic(self, values: Any, rows: Any, *, tolerance: float = 1e-6) -> np.ndarray:
-        """Extend values at some training points to all, as means over random walks.
+        """Extend values at some training points to all by averaging random walks.
 
-        The value of a point is the mean of those at the first of ``rows`` that a random walk from
-        it meets. With one column for each terminal state, and a one in it for rows in that state,
-        these are the probabilities of fates, and sum to one.
+        The value of a point is the expected value at the first of ``rows`` that a random walk from
+        this point reaches. With one indicator column for each terminal state, the results are
+        fate probabilities, and sum to one.
 
         Parameters
         ----------
         values : array of shape (m,) or (m, k)
             Values at the given rows.
         rows : array of int of shape (m,)
-            Rows of ``X``, all different.
+            Distinct rows of ``X``.
         tolerance : float, default=1e-6
-            Bound of the error, relative to the largest absolute value.
+            Bound on the error, relative to the largest absolute value.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, k), of float64
-            In the order of ``X``. NaN, with a warning, in connected components without any of
-            ``rows``.
+            Values in the order of ``X``. Connected components that contain none of ``rows`` get
+            NaN, with a warning.
         """
         model = self._as_fitted()
         A, order = model._training_operator("harmonic"), in_memory(model.order_)
@@ -348,32 +350,32 @@ class HeatEmbedding(
     def smooth(
         self, values: Any, *, time: Any = "auto", sizes: Any = None, out: Any = None
     ) -> Smoothing:
-        """Smooth columns of numbers over the graph, to reduce their noise.
+        """Smooth columns of numbers over the graph to reduce noise.
 
-        A smoothed value is a weighted mean over the places of a random walk after ``time`` steps:
-        what MAGIC does to counts of genes.
+        A smoothed value is a weighted mean over the positions of a random walk after ``time``
+        steps, as in MAGIC for gene counts.
 
         Parameters
         ----------
         values : array, sparse matrix or data frame of shape (n_samples, m), or (n_samples,)
-            Numbers of the training points, in the order of ``X``. Sparse columns become dense some
-            at a time.
+            Numbers of the training points, in the order of ``X``. Sparse columns are converted to
+            dense ones in batches.
         time : int or "auto", default="auto"
-            Number of steps. "auto" chooses the longest time at which a sample of at most 64 columns
-            agrees with data that were held out within one standard error of the best: half of the
-            counts, if all values are counts, else a tenth of the entries. Noise must be independent
-            between entries, and counts about Poisson.
+            Number of steps. "auto" compares a sample of at most 64 smoothed columns with held-out
+            data: half of the counts if all values are counts, else a tenth of the entries. It
+            chooses the longest time whose agreement is within one standard error of the best.
+            Noise must be independent between entries, and counts approximately Poisson.
         sizes : array of shape (n_samples,) or "sum", optional
-            What each row was measured with, such as the depth of a cell; "sum" takes the sums of
-            rows. Smoothed values are then divided by smoothed sizes, and have the scale of a row of
-            mean size.
+            Total measured for each row, such as the sequencing depth of a cell; "sum" uses the
+            row sums. Smoothed values are then divided by smoothed sizes, and have the scale of a
+            row of mean size.
         out : array of shape (n_samples, m), optional
-            Where the result goes, such as an array of zarr or ``numpy.memmap``.
+            Array for the result, such as a zarr array or ``numpy.memmap``.
 
         Returns
         -------
         Smoothing
-            ``values``, ``time``, and the ``times`` and ``scores`` that it was chosen from.
+            ``values``, ``time``, and the ``times`` and ``scores`` from which it was chosen.
         """
         model = self._as_fitted()
         A, order = model._training_operator("smooth"), in_memory(model.order_)
@@ -382,21 +384,21 @@ class HeatEmbedding(
     def vectors(
         self, X: Any = None, *, normalize: bool = True, append: Any = None, weight: float = 0.5
     ) -> np.ndarray:
-        r"""Vectors for an index or a database, which ranks them by Euclidean distance.
+        r"""Vectors for a search index or vector database with Euclidean distance.
 
-        With rows of length one, inner products and cosines rank in the same way, and
+        With rows of unit length, inner products and cosines give the same ranking, and
         :math:`u_i \cdot u_j = \cos(y_i, y_j) + w \cos(x_i, x_j)`.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_new, n_features), optional
-            New points, as for :meth:`transform`; the training points if left out.
+            New points, as for :meth:`transform`; by default the training points.
         normalize : bool, default=True
-            Whether rows of the embedding and of ``append`` get length one.
+            Whether to scale rows of the embedding and of ``append`` to unit length.
         append : array of shape (n_new, m), optional
-            Features of the same points, which decide between points that belong together.
+            Features of the same points, to rank points whose embeddings are similar.
         weight : float, default=0.5
-            Weight ``w`` of ``append``: its squared distances count so much.
+            Weight ``w`` of the squared distances of ``append``.
 
         Returns
         -------
@@ -406,7 +408,7 @@ class HeatEmbedding(
         return search_vectors(rows, normalize=normalize, append=append, weight=weight)
 
     def _training_operator(self, task: str) -> HeatOperator:
-        """Return the heat operator, for a task that cannot do without."""
+        """Return the heat operator, or raise if the model was saved without it."""
         if self.heat_operator_ is None:
             raise TrainingDataError(
                 f"{task} needs the training data, without which this model was saved; load one "
@@ -416,10 +418,10 @@ class HeatEmbedding(
         return self.heat_operator_
 
     def _spectral_block(self, A: HeatOperator) -> Any:
-        """Return a block that holds the leading eigenvectors of the heat operator roughly."""
+        """Return a block that approximately spans the leading eigenvectors."""
         if not hasattr(self, "component_offsets_"):
             return self.before_last_
-        # Eigenvectors of the eigenvalue one, which tell components apart.
+        # Add the eigenvectors of eigenvalue one, which separate the connected components.
         return (
             self.before_last_
             + A.stationary_part(1) * self.component_offsets_[self.component_labels_]
@@ -430,19 +432,19 @@ class HeatEmbedding(
         return max(1, TRANSFORM_ENTRIES // (100 if lists else len(self.before_last_)))
 
     def _heat_rows(self, X: Any, first_row: int) -> tuple[HeatOperator, _Trained, Any]:
-        """Return rows of the operator, what they are multiplied with, and their components."""
+        """Return rows of the operator, the training arrays, and component labels."""
         rows = X if self.affinity == "precomputed" else self.neighbors_.distances_to(X)
         rows, trained = self._trained(rows)
         K = rows
         if self.affinity != "precomputed":
             K = self._affinity_to_training(rows, trained.scales, first_row)
         A = heat_rows(self._over_copies(K), trained.scaling, trained.operator)
-        # A new point belongs to the component of the training point that is most like it.
+        # A new point belongs to the component of the training point with the largest affinity.
         labels = None if trained.labels is None else trained.labels[strongest_columns(K)]
         return A, trained, labels
 
     def _trained(self, rows: Any) -> tuple[Any, _Trained]:
-        """Return what new rows are multiplied with, all of it in memory."""
+        """Return new rows with the training arrays that they need, all in memory."""
         scales = self.epsilon_ if self.epsilon == "local" else None
         labels = getattr(self, "component_labels_", None)
         starts = self._starts_of_copies
@@ -452,7 +454,7 @@ class HeatEmbedding(
         trained = _Trained(self.scaling_, self.heat_operator_, self.before_last_, scales, labels)
         if isinstance(self.before_last_, np.ndarray):
             return rows, trained
-        # It is far away: bring what these rows need. Their entries stay in the order they have.
+        # The arrays are on a cluster: load what these rows need, and keep the order of entries.
         columns, places = np.unique(rows.indices, return_inverse=True)
         shape = rows.shape[0], len(columns)
         return sparse.csr_array((rows.data, places, rows.indptr), shape=shape), _Trained(
@@ -464,7 +466,10 @@ class HeatEmbedding(
         )
 
     def _is_fitted_to(self, X: Any) -> bool:
-        """Return True if these are the rows of the fit; of distances or affinities, as many."""
+        """Return True if ``X`` holds the rows of the fit.
+
+        For precomputed distances or affinities, only the shape is compared.
+        """
         if X.shape != (len(self.embedding_), self.n_features_in_):
             return False
         if "precomputed" in (self.metric, self.affinity):
@@ -476,11 +481,11 @@ class HeatEmbedding(
 
     @property
     def _starts_of_copies(self) -> Any:
-        """Where the copies of each training point begin, if they share rows; else None."""
+        """Start of the duplicates of each training point, or None if not grouped."""
         return getattr(getattr(self, "neighbors_", None), "starts", None)
 
     def _over_copies(self, K: Any) -> Any:
-        """Return affinities to distinct training points as affinities to all of them."""
+        """Expand affinities to distinct training points to all training points."""
         starts = self._starts_of_copies
         return K if starts is None else SharedRows(K, starts, is_square=False)
 
@@ -520,7 +525,7 @@ class HeatEmbedding(
             check_symmetric(X, name="metric='precomputed'")
 
     def _check_transformer(self) -> None:
-        """Raise for parameters that say how to search where a transformer does."""
+        """Raise for search parameters that have no effect with a transformer."""
         if self.metric == "precomputed":
             raise HeatSketchError(
                 f"neighbors={self.neighbors!r} is not for metric='precomputed', where X holds "
@@ -546,13 +551,13 @@ class HeatEmbedding(
         )
 
     def _in_units(self, d2: Any, X: Any, rows: Any) -> Any:
-        """Choose the bandwidth, and return squared distances that it is the bandwidth of."""
+        """Choose the bandwidth, and return squared distances on its scale."""
         if self.epsilon == "local":
             self.epsilon_ = local_scales(d2)
             return locally_scaled(d2, self.epsilon_, self.epsilon_)
         if self.epsilon == "auto":
-            # A graph cut to near neighbours has lost the far ones, without which the kernel sum
-            # levels off too early. The points are drawn by their ids: their order does not matter.
+            # The neighbour graph lacks distant pairs, without which the kernel sum levels off too
+            # early. Points are sampled by their ids, so that their order does not matter.
             ids = X.shape[0] if rows is None else rows
             keys = gaussians_apart(Kind.SAMPLE, ids, 1)[:, 0]
             squares = sampled_squares(X, metric=self.metric, keys=keys)
@@ -564,26 +569,29 @@ class HeatEmbedding(
 
     @property
     def _bandwidth(self) -> float:
-        """The bandwidth of squares that have been scaled locally, or not."""
+        """Bandwidth of the squared distances; 1 if they are scaled locally."""
         return 1.0 if self.epsilon == "local" else self.epsilon_
 
     @property
     def _named_epsilon(self) -> Any:
-        """The bandwidth as messages show it."""
+        """Bandwidth as shown in messages."""
         if self.epsilon_ is None:
             return None
         return "local" if self.epsilon == "local" else float(self.epsilon_)
 
     @property
     def _normalization(self) -> str:
-        """The name of the normalization; a density is that of points, a degree that of nodes."""
+        """Name of the normalization used: "auto" is "degree" for graphs only."""
         if self.normalization != "auto":
             return self.normalization
         return "degree" if self.affinity == "precomputed" else "symmetric"
 
     @property
     def _weighting(self) -> str:
-        """The name of the weighting; "degree" gives nodes of high degree long rows otherwise."""
+        """Name of the weighting used.
+
+        With the normalization "degree", "symmetric" would give nodes of high degree long rows.
+        """
         if self.weighting != "auto":
             return self.weighting
         return "random_walk" if self._normalization == "degree" else "symmetric"
@@ -594,7 +602,7 @@ class HeatEmbedding(
         return min(int(self.n_neighbors), X.shape[0])
 
     def _edges(self, X: Any) -> str:
-        """Return where the edges of the graph come from."""
+        """Return the source of the graph's edges, a key of ``CONNECT``."""
         if self.affinity == "precomputed":
             return "given"
         if self.metric == "precomputed" and sparse.issparse(X):
@@ -612,7 +620,7 @@ class HeatEmbedding(
     # --- scikit-learn ---------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "heat_operator_")  # what a fit sets last: one that failed is none
+        return hasattr(self, "heat_operator_")  # set last, so that a failed fit does not count
 
     @property
     def _n_features_out(self) -> int:

@@ -1,6 +1,6 @@
-"""scikit-learn's callbacks, where scikit-learn has them (from 1.9 on).
+"""Support for the callbacks of scikit-learn 1.9 and later.
 
-``HeatSketch().set_callbacks(ProgressBar())`` shows the stages of a fit. Without callbacks a long
+``HeatSketch().set_callbacks(ProgressBar())`` shows the stages of a fit. Without callbacks, a long
 fit writes a line to the terminal.
 """
 
@@ -19,18 +19,18 @@ try:
 except ImportError:  # an older scikit-learn
     CallbackSupportMixin = type("CallbackSupportMixin", (), {})
 
-TICKS = 100  # that a stage tells of, at most
+TICKS = 100  # most progress reports per stage
 
 
 @contextmanager
 def fit_progress(estimator: Any) -> Iterator[None]:
-    """Report how far the fit in this block is.
+    """Report the progress of the fit in this block.
 
-    scikit-learn's callbacks, or else a callback that is set already, or else the terminal, if
-    ``estimator.verbose`` does not say otherwise.
+    Reports go to scikit-learn's callbacks, or else to a callback that is already set, or else to
+    the terminal, subject to ``estimator.verbose``.
     """
     if not getattr(estimator, "_skl_callbacks", None):
-        verbose = getattr(estimator, "verbose", None)  # which an old pickle lacks
+        verbose = getattr(estimator, "verbose", None)  # old pickles lack it
         with nullcontext() if has_callback() else reporting_to(on_terminal(verbose=verbose)):
             yield
         return
@@ -42,7 +42,7 @@ def fit_progress(estimator: Any) -> Iterator[None]:
 
 
 def _stage(estimator: Any, root: Any, name: str, n_steps: int) -> Callable[[], None]:
-    """Begin a stage of a fit, and return what is called after each of its steps."""
+    """Begin a stage of a fit, and return the function to call after each step."""
     every = -(-n_steps // TICKS)
     stage = root.subcontext(task_name=name, max_subtasks=-(-n_steps // every))
     stage.call_on_fit_task_begin(estimator=estimator)

@@ -1,4 +1,4 @@
-"""The heat model that another estimator is given, fitted or not."""
+"""The parameter ``model`` of the other estimators, fitted or not."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from heatsketch.exceptions import HeatSketchError
 
 
 def fitted_model(estimator: Any, X: Any, default: HeatEmbedding) -> HeatEmbedding:
-    """Return ``estimator.model`` fitted to ``X``, or a clone of it or of a default that is.
+    """Return ``estimator.model`` if it is fitted, else a clone fitted to ``X``.
 
-    A fitted model is used as it is, after a check that it is one of ``X``; of None, it is one of
-    the points that it was fitted to.
+    The clone is that of a default if ``estimator.model`` is None. A fitted model must have been
+    fitted to ``X``, or ``X`` must be None.
     """
     model = estimator.model
     is_fitted = model is not None and model.__sklearn_is_fitted__()

@@ -1,6 +1,6 @@
-"""Load models that :meth:`HeatSketch.save` wrote.
+"""Load models written by :meth:`HeatSketch.save`.
 
-``heatsketch.persistence`` has the format. Later versions read the files of this one.
+The format is defined in ``heatsketch.persistence``. Later versions can read files of this one.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ MODELS: dict[str, type] = {kind.__name__: kind for kind in (HeatSketch, Diffusio
 
 
 def load(path: Any) -> HeatSketch | DiffusionMap | NearIsometry:
-    r"""Load a fitted model, which gives a bit-identical :math:`Y = A^p G / \sqrt{k}`.
+    r"""Load a fitted model, which gives bit-identical results.
 
-    Nothing in the file is executed, and whatever is wrong with it is an error: every bit is under
-    a digest, and no array is used before it is known to be one that a fit could have made. A
-    heat operator of all pairs is made again, from the points, when it is first needed.
+    Nothing in the file is executed. A damaged or invalid file raises an error: every bit is covered
+    by a digest, and every array is validated before use. A heat operator of all pairs is
+    recomputed from the points when it is first needed.
 
     Parameters
     ----------
     path : str or path-like
-        What ``save`` wrote.
+        File written by ``save``.
 
     Returns
     -------
@@ -36,11 +36,11 @@ def load(path: Any) -> HeatSketch | DiffusionMap | NearIsometry:
     Raises
     ------
     FileFormatError
-        If it is no model file, or has changed since it was written.
+        If the file is not a model file, or has changed since it was written.
     ModelVersionError
         If only a later version of heatsketch can read it.
     FileError
-        If the system does not let us read it.
+        If the file cannot be read.
 
     Examples
     --------
@@ -61,10 +61,9 @@ def load(path: Any) -> HeatSketch | DiffusionMap | NearIsometry:
 
 
 def model_info(path: Any) -> dict[str, Any]:
-    r"""Return what a model file holds, from its header alone.
+    r"""Return a summary of a model file from its header alone.
 
-    That is read in no time, however many points :math:`x_1, \ldots, x_n` there are. The header is
-    checked, the arrays are not.
+    The time does not depend on the number of points. The header is checked, the arrays are not.
 
     Parameters
     ----------
@@ -73,7 +72,7 @@ def model_info(path: Any) -> dict[str, Any]:
     Returns
     -------
     dict
-        Plain words and numbers: ``class``, ``parameters``, ``n_points``, ``n_features``,
+        Plain values: ``class``, ``parameters``, ``n_points``, ``n_features``,
         ``n_components``, ``seed``, ``power``, ``training_data``, ``bytes``, ``format_version``,
         ``min_reader``, ``stream_version``, ``versions``, and the ``arrays`` with their dtypes and
         shapes.

@@ -1,4 +1,4 @@
-"""A sketch in two dimensions, for pictures."""
+"""Two-dimensional coordinates of a sketch, for plots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Plane(NamedTuple):
     ----------
     points : array of shape (n, 2)
     eigenvalues : array of shape (at most 2,)
-        Of the heat operator, whose eigenvectors the axes are.
+        Eigenvalues of the heat operator for the two axes.
     """
 
     points: np.ndarray
@@ -22,9 +22,9 @@ class Plane(NamedTuple):
 
 
 def diffusion_plane(model: Any) -> Plane:
-    """Return the diffusion map of a sketch in two dimensions, from its Ritz vectors.
+    """Return the diffusion map in two dimensions, by Ritz vectors of the sketch.
 
-    Dimensions that a narrow sketch does not have are zeros.
+    If the sketch has too few components, missing dimensions are filled with zeros.
 
     Examples
     --------

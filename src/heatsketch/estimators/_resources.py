@@ -1,7 +1,7 @@
-"""Memory of a fit, before it starts.
+"""Memory estimate for a fit.
 
-There is no forecast of time: it depends on the data, the metric and the machine, and short runs on
-made-up points were wrong by factors of 7 to 100. A fit shows its progress.
+Time is not estimated: it depends on the data, the metric and the machine, and extrapolations from
+short runs on synthetic points were wrong by factors of 7 to 100. A fit shows its progress.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def estimate_memory(
     dtype: Any = np.float32,
     memory_limit: float | None = None,
 ) -> float:
-    r"""Peak memory of :meth:`HeatSketch.fit` besides ``X``, in bytes.
+    r"""Estimate the peak memory of :meth:`HeatSketch.fit` besides ``X``, in bytes.
 
-    It grows like :math:`n` with neighbours. With all pairs it grows like :math:`n^2` as long as
-    there is enough memory; beyond, affinities are recomputed at every product. Usually within a
-    quarter of the truth.
+    Memory is proportional to :math:`n` with neighbours, and to :math:`n^2` with all pairs. If all
+    pairs do not fit in memory, affinities are recomputed in every product, and the estimate is for
+    that case. Estimates are usually within 25 %.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def estimate_memory(
     n_components, n_neighbors :
         As for :class:`HeatSketch`.
     dtype : dtype, default=float32
-        Of ``X``.
+        Dtype of ``X``.
     memory_limit : float or None, default=None
         As for :class:`LocalEngine`.
 

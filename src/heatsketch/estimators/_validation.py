@@ -1,8 +1,8 @@
 """Input validation. Later code assumes checked arrays.
 
-scikit-learn's own checks turn the strings ``"1"`` and ``"2"`` into numbers, pass pandas'
-missing values on as objects and say "array" where a person said ``X``. These are stricter, and
-their messages name the row and the column.
+scikit-learn's own checks convert the strings ``"1"`` and ``"2"`` to numbers, pass on missing values
+of pandas as objects, and name the argument "array" instead of ``X``. The checks here are stricter,
+and their messages name the row and the column.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ from heatsketch.exceptions import (
     ScaleError,
 )
 
-# Columns of pandas and polars by their lower-case names, Int8 and Boolean among them.
+# Lower-case names of column dtypes of pandas and polars, including Int8 and Boolean.
 _EXACT_IN_FLOAT32 = {
     *("bool", "boolean", "float16", "float32"),
     *("int8", "int16", "uint8", "uint16"),
 }
-_LARGEST_SUM = 1e100  # of a row of affinities: its square and its inverse are still floats
+_LARGEST_SUM = 1e100  # of a row of affinities; its square and inverse are in the range of floats
 
 
 class Count(Interval):
-    """The constraint of parameters that count something: a truth value is no number of things."""
+    """Constraint for parameters that count something; booleans are invalid."""
 
     def __init__(self) -> None:
         super().__init__(Integral, 1, None, closed="left")
 
     def is_satisfied_by(self, val: Any) -> bool:
-        """Return True if it is a number of things."""
+        """Return True if ``val`` is a valid count."""
         return not isinstance(val, bool) and super().is_satisfied_by(val)
 
 
-# Of parameters that say how to work, and not what comes out.
+# Constraints of parameters that do not change the results.
 MACHINE_CONSTRAINTS: dict[str, list[Any]] = {
     "n_jobs": [Count(), Interval(Integral, None, -1, closed="right"), None],
     "verbose": ["verbose", None],
@@ -65,12 +65,12 @@ MACHINE_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 def is_missing(value: Any) -> bool:
-    """Return True if a value stands for none: None, NaN, or pandas' NA and NaT."""
+    """Return True if a value is missing: None, NaN, or NA and NaT of pandas."""
     return type(value).__name__ in MISSING or value != value
 
 
 def seed_of(random_state: Any) -> int:
-    """Return the seed that is meant: the number given, or one that is drawn."""
+    """Return the given integer, or a seed drawn from ``random_state``."""
     if random_state is None:
         return secrets.randbits(64)
     if isinstance(random_state, Integral):
@@ -79,14 +79,14 @@ def seed_of(random_state: Any) -> int:
 
 
 def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Return ``X`` as finite numbers: a float32 or float64 array, or a CSR array of them.
+    """Return ``X`` as a float32 or float64 array or CSR array of finite numbers.
 
-    They are in float32 where that holds all values of the dtype of ``X`` exactly.
+    The dtype is float32 if that represents all values of the dtype of ``X`` exactly.
 
     Parameters
     ----------
     estimator : estimator
-        Whose ``n_features_in_`` and feature names are set, or compared with.
+        Estimator whose ``n_features_in_`` and feature names are set or compared.
     X : array, sparse matrix or data frame
     reset : bool
         True in ``fit``.
@@ -97,7 +97,7 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
         check_not_filled(X, "X")
     X = native_numbers(X)
     columns = [name for name in getattr(X, "columns", ()) if isinstance(name, str)]
-    # A long double beyond float64 becomes infinity, which is rejected below by its place.
+    # A long double beyond float64 becomes infinity, which check_finite rejects with its position.
     with np.errstate(over="ignore"):
         X = validate_data(
             estimator,
@@ -106,12 +106,12 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
             dtype=_float_dtype(X),
             accept_sparse="csr",
             ensure_all_finite=False,
-            # In rows, so that sums over a row round the same way whatever the layout was; and in
-            # fit a copy of our own, which the caller cannot change.
+            # Row-major, so that sums over a row round the same way for every layout. In fit, a
+            # copy that the caller cannot change.
             order="C",
             copy=reset,
         )
-    # Some versions of scikit-learn find no names in some frames of polars.
+    # Some versions of scikit-learn find no names in some polars data frames.
     names = columns if len(columns) == X.shape[1] else None
     check_finite(X, getattr(estimator, "feature_names_in_", names))
     _check_two_points(X, reset=reset)
@@ -124,7 +124,7 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 
 def _float_dtype(X: Any) -> np.dtype:
-    """Return the precision in which numbers of all columns are exact, if one of the two is."""
+    """Return float32 if it represents all columns exactly, else float64."""
     if not hasattr(X, "columns"):
         return float_dtype(X.dtype if hasattr(X, "dtype") else np.asarray(X).dtype)
     is_exact = {str(dtype).lower() for dtype in X.dtypes} <= _EXACT_IN_FLOAT32
@@ -132,14 +132,14 @@ def _float_dtype(X: Any) -> np.dtype:
 
 
 def _check_lazy(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Look at an array block by block, wherever those are."""
+    """Check a lazy array block by block, where its blocks are stored."""
     check_dtype(X.dtype)
-    if X.ndim != 2 or not X.shape[0] >= 1:  # which NaN is not, where the sizes are unknown
+    if X.ndim != 2 or not X.shape[0] >= 1:  # unknown sizes are NaN, for which this is True
         raise HeatSketchError(
             f"X has shape {X.shape}; give one row of numbers for each point, and call "
             "X.compute_chunk_sizes() if their number is unknown."
         )
-    validate_data(estimator, X, reset=reset, skip_check_array=True)  # which counts columns
+    validate_data(estimator, X, reset=reset, skip_check_array=True)  # checks the columns
     n_before = 0
     for n_rows, invalid in from_each_block(_first_invalid, X):
         if invalid is not None:
@@ -175,14 +175,14 @@ def _largest(block: np.ndarray) -> float:
 
 
 def check_scale(X: Any, *, dtype: Any, reset: bool) -> None:
-    """Raise for numbers whose squares, summed over a row, leave the range of ``dtype``.
+    """Raise if sums of squares over a row overflow or underflow ``dtype``.
 
-    New points may be as small as they like: it is the training points that set the scale.
+    New points may be arbitrarily small, since the training points determine the scale.
     """
     values = stored(X)
     largest = max(from_each_block(_largest, values)) if values.size else 0.0
     limits = np.finfo(dtype)
-    # Half of it: two points may lie on either side of zero.
+    # Half of the range, since two points may lie on opposite sides of zero.
     if largest > np.sqrt(float(limits.max) / X.shape[1]) / 2:
         problem, remedy = "overflow", f"divide X by {largest:.0e}"
     elif reset and 0 < largest < np.sqrt(float(limits.tiny)):
@@ -196,7 +196,7 @@ def check_scale(X: Any, *, dtype: Any, reset: bool) -> None:
 
 
 def check_idle_parameters(estimator: Any) -> None:
-    """Raise for parameters that say how to make affinities where these are given."""
+    """Raise for parameters that have no effect when affinities are given."""
     idle_values = {"epsilon": "local", "n_neighbors": 15, "metric": "euclidean", "neighbors": None}
     for name, idle in idle_values.items():
         value = getattr(estimator, name)
@@ -209,7 +209,7 @@ def check_idle_parameters(estimator: Any) -> None:
 
 
 def check_affinities(X: Any) -> None:
-    """Raise for negative affinities, points without any, and sums beyond the range of floats."""
+    """Raise for negative affinities, rows of zeros, and sums out of range."""
     check_nonnegative(X, "affinity='precomputed'", "affinities are at least 0")
     with np.errstate(over="ignore"):
         sums = X @ np.ones(X.shape[1])
@@ -230,12 +230,12 @@ def check_affinities(X: Any) -> None:
 
 
 def check_row_ids(row_ids: Any, n_rows: int) -> np.ndarray:
-    """Return distinct integers, one for each row: as given, or their positions."""
+    """Return distinct integers, one for each row; by default their positions."""
     if row_ids is None:
         return np.arange(n_rows)
     shown = f"row_ids={reprlib.repr(row_ids)}"
     ids = as_array(row_ids, "row_ids")
-    # Text numbered by its place would pair rows that have nothing in common.
+    # Numbering text by position would match unrelated rows of two data sets.
     remedy = "number the rows, for instance with numpy.arange(len(X))"
     if ids.dtype.kind in "OSTU":
         remedy = "number the rows by their names, with heatsketch.row_numbers(names)"
@@ -253,7 +253,7 @@ def check_row_ids(row_ids: Any, n_rows: int) -> np.ndarray:
 
 
 def stored_like(training_points: Any, X: Any) -> Any:
-    """Return new points as the training points are stored, dense or sparse."""
+    """Convert new points to the storage of the training points, dense or sparse."""
     if sparse.issparse(training_points):
         return sparse.csr_array(X)
     return X.toarray() if sparse.issparse(X) else X

@@ -1,4 +1,4 @@
-"""Results that are defined but may not be what was wanted, and the warnings that say so."""
+"""Warnings about results that are well defined but may not be as intended."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from heatsketch.exceptions import (
     ZeroDiagonalWarning,
 )
 
-DECAY_ROWS = 100_000  # at most, in which decay is looked for
-ROUNDING = 100  # units of it, below which differences of rows have hardly a digit
-# How to connect a graph, by where its edges come from. More neighbours do not help where the
-# affinity to them is zero, nor does a larger epsilon where they are no neighbours.
+DECAY_ROWS = 100_000  # most rows that are checked for decay
+ROUNDING = 100  # machine epsilons; smaller relative differences of rows have hardly a correct digit
+# Remedies for a disconnected graph, by the source of its edges. More neighbours do not help if the
+# affinity to them is zero, nor does a larger epsilon if two points are not neighbours.
 _IF_FAR = "to connect them, and a larger number for epsilon if they are far apart"
 CONNECT = {
     "given": "Add edges between them, or embed each on its own",
@@ -32,12 +32,12 @@ CONNECT = {
     "nearest": f"Use more neighbours than n_neighbors={{n_neighbors}} {_IF_FAR}",
 }
 _INSIDE = {"heatsketch", "joblib", "sklearn"}
-# What has been said of the fits of a search, by whom, and to which line.
+# Warnings already shown in the fits of a search: function, file and line of the caller.
 _said: set[tuple[str, str, int]] = set()
 
 
 def warn_about_isolated_points(K: Any, sums: Any, epsilon: float | None) -> None:
-    """Warn that epsilon is too small: points without neighbours are embedded as noise."""
+    """Warn that points without neighbours are embedded as noise."""
     isolated = isolated_fraction(K, sums, linked_only=epsilon is None)
     if isolated <= 0.05:
         return
@@ -79,9 +79,10 @@ def warn_about_components(n_components: int, *, edges: str, n_neighbors: Any) ->
 def warn_about_decay(
     A: Any, before: np.ndarray, last: np.ndarray, *, power: float, epsilon: float | None
 ) -> None:
-    """Warn that diffusion, or its last step, left next to nothing.
+    """Warn that the result of diffusion, or of its last step, is almost zero.
 
-    The stationary direction, which rounding puts back, would hide that all else is gone.
+    The stationary direction is removed first: rounding errors add it again, and it would hide that
+    everything else has decayed.
     """
     some = slice(None, None, -(-len(last) // DECAY_ROWS))
     before = before[some]
@@ -109,7 +110,7 @@ def warn_about_decay(
 
 
 def warn_about_rounding(embedding: Any, *, power: float) -> None:
-    """Warn that rows with their stationary part differ by little more than rounding."""
+    """Warn that rows with a stationary part differ little more than by rounding."""
     some = slice(None, None, -(-len(embedding) // DECAY_ROWS))
     rows = np.asarray(embedding[some], dtype=np.float64)
     length, spread = np.linalg.norm(rows), np.linalg.norm(rows - rows.mean(axis=0))
@@ -125,7 +126,7 @@ def warn_about_rounding(embedding: Any, *, power: float) -> None:
 
 
 def warn_about_unreached_rows(found: np.ndarray) -> None:
-    """Warn that no walk from some rows meets a given one."""
+    """Warn that walks from some rows never reach any of the given rows."""
     n_unreached = int(np.isnan(found).reshape(len(found), -1).any(axis=1).sum())
     if n_unreached:
         _warn(
@@ -136,7 +137,7 @@ def warn_about_unreached_rows(found: np.ndarray) -> None:
 
 
 def warn_about_unlabelled_components(n_rows: int, n_all: int) -> None:
-    """Warn that the labels say nothing of some rows."""
+    """Warn that the connected components of some rows have no label."""
     if n_rows:
         _warn(
             DisconnectedGraphWarning,
@@ -149,10 +150,13 @@ def warn_about_unlabelled_components(n_rows: int, n_all: int) -> None:
 def warn_about_far_points(
     nearest_squares: np.ndarray, *, bandwidth: float, epsilon: Any, first_row: int
 ) -> None:
-    """Warn that new points are far from all training points; rows count from ``first_row``."""
-    # Beyond this the affinity to every training point would be zero.
+    """Warn of new points far from all training points.
+
+    Rows are numbered from ``first_row``.
+    """
+    # Beyond this limit the affinity to every training point would be zero.
     limit = -math.log(float(np.finfo(nearest_squares.dtype).tiny)) * bandwidth
-    far = nearest_squares > np.float64(limit)  # which float32 may not hold
+    far = nearest_squares > np.float64(limit)  # the limit may overflow float32
     if far.any():
         _warn(
             FarPointWarning,
@@ -166,7 +170,7 @@ def warn_about_far_points(
 
 
 def _given(epsilon: Any) -> dict[str, Any]:
-    """Return the parameter that affinities come from."""
+    """Return the parameter that determines the affinities."""
     return {"affinity": "precomputed"} if epsilon is None else {"epsilon": epsilon}
 
 
@@ -186,14 +190,14 @@ def _warn(category: type[HeatSketchWarning], message: str, **parameters: Any) ->
 
 
 def _module(frame: Any) -> str:
-    return frame.f_globals.get("__name__", "")  # which code that is executed from text may lack
+    return frame.f_globals.get("__name__", "")  # code executed from text may have no name
 
 
 def _would_be_shown_once(category: type[Warning], message: str) -> bool:
-    """Return True if Python shows a warning of one line once.
+    """Return True if the filters show this warning once per line.
 
-    A search fits one model many times, and in each fit scikit-learn enters
-    ``warnings.catch_warnings``, upon which Python forgets what it has shown.
+    A search fits a model many times, and in each fit scikit-learn enters
+    ``warnings.catch_warnings``, which resets Python's record of the warnings shown.
     """
     actions = (
         action

@@ -26,14 +26,14 @@ class DiffusionMap(HeatEmbedding):
 
     .. math:: y_j = (\lambda_1^t (v_1)_j, \ldots, \lambda_k^t (v_k)_j)
 
-    Coifman and Lafon's diffusion map, with the same kernels,
-    normalizations and extension to new points as :class:`HeatSketch`. The best choice in few
-    dimensions, for pictures above all; blind to whatever its ``k`` eigenvectors leave out.
+    The diffusion map of Coifman and Lafon, with the same kernels, normalizations and extension to
+    new points as :class:`HeatSketch`. It is the best choice in few dimensions, especially for
+    plots, but loses everything that its ``k`` eigenvectors do not represent.
 
     Parameters
     ----------
     n_components : int, default=2
-        Number ``k`` of eigenvectors, the stationary one not counted.
+        Number ``k`` of eigenvectors, not counting the stationary one.
     power : float, default=1.0
         Diffusion time ``t``.
     epsilon, n_neighbors, neighbors, metric, affinity :
@@ -48,9 +48,10 @@ class DiffusionMap(HeatEmbedding):
     embedding_ : array of shape (n_samples, n_components)
         The embedding of the training points.
     eigenvalues_ : array of shape (n_components,)
-        From the largest down.
+        Eigenvalues in decreasing order.
     before_last_ : array of shape (n_samples, n_components)
-        Eigenvectors times eigenvalues to the power ``t - 1``: what :meth:`transform` multiplies.
+        Eigenvectors times eigenvalues to the power ``t - 1``, by which :meth:`transform`
+        multiplies.
     epsilon_, epsilon_estimate_, heat_operator_, scaling_ :
         As for :class:`HeatSketch`.
     n_connected_components_, component_labels_ :
@@ -136,7 +137,7 @@ class DiffusionMap(HeatEmbedding):
                 f"engine={self.engine!r} keeps no eigenvectors; use HeatSketch, or engine=None."
             )
         self.eigenvalues_, vectors = leading_eigenpairs(A, self.n_components)
-        eigenvalue_powers(self.eigenvalues_, self.power)  # an error names the power as given
+        eigenvalue_powers(self.eigenvalues_, self.power)  # so that errors name the given power
         # One power is left for the last product, since A v = lambda v.
         self.before_last_ = vectors * eigenvalue_powers(self.eigenvalues_, self.power - 1)
         last = A @ self.before_last_

@@ -1,4 +1,4 @@
-"""The clustering that labels new points, too."""
+"""HeatClustering: clusters of training points and new points."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ class HeatClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     .. math:: z_i = \frac{c_i}{|c_i|}, \qquad
               c_i = (v_{i0}, \; \lambda_1 v_{i1}, \ldots, \lambda_{k+1} v_{i,k+1})
 
-    k-means on rows of length one of leading eigenvectors of the heat operator, which are found
-    from the sketch: spectral clustering (Ng, Jordan and Weiss, 2001) with two more eigenvectors.
-    :meth:`predict` takes a new point by its neighbours among the training points.
+    This is spectral clustering (Ng, Jordan and Weiss, 2001) with two more eigenvectors: k-means on
+    the normalized rows ``z`` of leading eigenvectors of the heat operator, which are computed from
+    the sketch. :meth:`predict` uses the neighbours of a new point among the training points.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number ``k`` of clusters.
     model : HeatSketch, DiffusionMap or None, default=None
-        Whose graph is used. A fitted model is used as it is, so that one graph serves embedding,
-        clusters and all else; of another a clone is fitted. None is ``HeatSketch()``. The graph
-        must be in memory.
+        Model that provides the graph. A fitted model is not fitted again, so that one graph can
+        serve several purposes; of an unfitted model a clone is fitted. None is ``HeatSketch()``.
+        The graph must be in memory.
     random_state : int, RandomState instance or None, default=0
-        Of the starts of k-means.
+        Seed of the initializations of k-means.
     n_jobs, verbose :
         As for :class:`HeatSketch`.
 
     Attributes
     ----------
     labels_ : array of int of shape (n_samples,)
-        Clusters of the training points, from 0.
+        Clusters of the training points, numbered from 0.
     cluster_centers_ : array of shape (n_clusters, n_clusters + 2)
-        Their centres, among the rows ``z``.
+        Cluster centres in the space of the rows ``z``.
     vectors_ : array of shape (n_samples, n_clusters + 1)
         The eigenvectors, in the order of ``model_.heat_operator_``.
     model_ : HeatSketch or DiffusionMap
@@ -61,11 +61,11 @@ class HeatClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     n_features_in_ : int
         Number of features of ``X``.
     feature_names_in_ : array of str
-        Their names, where ``X`` has any.
+        Names of the features, if ``X`` has any.
 
     Examples
     --------
-    Two half circles, each around an end of the other:
+    Two interleaved half circles:
 
     >>> from sklearn.datasets import make_moons
     >>> from sklearn.metrics import adjusted_rand_score
@@ -100,7 +100,7 @@ class HeatClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Points, as ``model`` takes them. None if ``model`` is fitted: those that it was fitted
+            Points in a form that ``model`` accepts. None uses the points that ``model`` was fitted
             to.
         y : ignored
 
@@ -126,12 +126,14 @@ class HeatClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     @with_n_jobs
     def predict(self, X: Any) -> np.ndarray:
-        """Clusters of points; a training point given again has its own of ``labels_``.
+        """Return the clusters of points.
+
+        Training points get their clusters in ``labels_``.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_new, n_features)
-            Points, training points or others, as :meth:`HeatSketch.transform` takes them.
+            Training points or new points, as for :meth:`HeatSketch.transform`.
 
         Returns
         -------
@@ -140,12 +142,12 @@ class HeatClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         X = check_numbers(self, X, reset=False)
         model = self.model_._as_fitted()
-        model.__dict__.pop("feature_names_in_", None)  # which have been compared with this model's
+        model.__dict__.pop("feature_names_in_", None)  # names were checked above
         rows = model._of_new_rows("predict", X, self._rows)
         return nearest_centers(rows, self.cluster_centers_)
 
     def _rows(self, A: Any, *_: Any) -> np.ndarray:
-        """Return what k-means is about, for rows of the heat operator."""
+        """Return the rows ``z`` that k-means clusters, for rows of the heat operator."""
         return cluster_rows(A, self.vectors_, float(self.model_.stationary_length_))
 
     # --- scikit-learn -------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The classifier for few labels and many points."""
+"""HeatLabels: a classifier for many points with few labels."""
 
 from __future__ import annotations
 
@@ -36,18 +36,19 @@ __all__ = ["HeatLabels", "Suspects"]
 
 
 class Suspects(NamedTuple):
-    """Labels in the order of how much their neighbours disagree with them.
+    """Labels, ranked by how much their neighbours disagree with them.
 
     Attributes
     ----------
     rows : array of int of shape (n_known,)
         Rows of ``X`` that have a label, the most suspect first.
     margin : array of float of shape (n_known,)
-        The share of the neighbours' votes for the label, less the largest share for another one:
-        from -1, if all agree on another label, to 1, if all agree with this one. It is 0 where no
+        The share of the neighbours' votes for the label, minus the largest share for another one:
+        from -1, if all agree on another label, to 1, if all agree with this one. It is 0 if no
         neighbour has a label.
     suggested : array of shape (n_known,)
-        The label that most neighbours have: another one where the margin is negative.
+        The label with the largest share of votes; it differs from the given label if the margin is
+        negative.
 
     Examples
     --------
@@ -62,7 +63,7 @@ class Suspects(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """What turns the neighbours of a point into probabilities of classes."""
+    """Rule that converts scores of points to class probabilities."""
 
     potentials: np.ndarray
     scale: float
@@ -73,32 +74,32 @@ class _Rule(NamedTuple):
 
 
 class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
-    r"""Classify all points from labels of a few.
+    r"""Classify all points from the labels of a few.
 
     .. math:: u = \sum_{t \ge 0} \alpha^t P^t D^{-1} b, \qquad
               \hat y_x = \mathrm{argmax}_c \sum_j W_{xj} u_{jc}
 
-    Labels are sources ``b`` of heat, which spreads over the graph of all points, labelled or not:
-    Poisson learning (Calder et al., 2020) with a horizon of 2500 steps. ``W`` are the affinities of
-    a heat model to the eighth power, ``D`` their row sums, and ``P`` their random walk. It is for
-    one to ten labels of each class. With many more labels, a classifier of the features
-    themselves is often better.
+    This is Poisson learning (Calder et al., 2020) with a horizon of 2500 steps: labels are sources
+    ``b`` of heat, which diffuses over the graph of all points, labelled or not. ``W`` contains the
+    affinities of a heat model to the eighth power, ``D`` their row sums, and ``P`` is their random
+    walk. The method is designed for one to ten labels per class. With many more labels, a
+    classifier of the features themselves is often better.
 
     Parameters
     ----------
     model : HeatSketch, DiffusionMap or None, default=None
-        Whose graph is used. A fitted model is used as it is, so that one graph serves embedding,
-        labels and all else; of another a clone is fitted. None is a graph of 15 neighbours. The
-        graph must be one of neighbours (``n_neighbors``) or given, and in memory. Affinities that
-        were given are not raised to a power.
+        Model that provides the graph. A fitted model is not fitted again, so that one graph can
+        serve several purposes; of an unfitted model a clone is fitted. None is a graph of 15
+        neighbours. The graph must be a neighbour graph (``n_neighbors``) or a precomputed one, and
+        in memory. Precomputed affinities are not raised to a power.
     priors : array of shape (n_classes,) or None, default=None
         Shares of the classes among the training points, in the order of ``classes_``. Classes are
-        weighted so that the probabilities of the training points have these means. None weights
-        them equally.
+        weighted so that the mean probabilities of the training points equal these shares. None
+        weights the classes equally.
     unknown : int, float or str, default=-1
-        What stands for an unknown label in ``y``.
+        Value that marks an unknown label in ``y``.
     random_state : int, RandomState instance or None, default=0
-        Chooses the labels that :meth:`predict_set` holds out.
+        Seed of the choice of labels that :meth:`predict_set` holds out.
     n_jobs, verbose :
         As for :class:`HeatSketch`.
 
@@ -107,24 +108,24 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     classes_ : array of shape (n_classes,)
         The labels, sorted.
     transduction_ : array of shape (n_samples,)
-        Labels of all training points: those that :meth:`predict` returns for them. They may differ
-        from labels that were given, if all neighbours have another one.
+        Labels of all training points, as :meth:`predict` returns them. They may differ from the
+        given labels, if all neighbours have another label.
     label_distributions_ : array of shape (n_samples, n_classes)
-        Their probabilities.
+        Class probabilities of all training points.
     held_out_ : array of int of shape (n_held_out,)
         Rows of ``X`` whose labels :meth:`predict_set` holds out.
     model_ : HeatSketch or DiffusionMap
         The fitted model.
     n_products_ : int
-        Products with the graph that spreading took, all classes in each.
+        Number of products with the graph, each for all classes together.
     n_features_in_ : int
         Number of features of ``X``.
     feature_names_in_ : array of str
-        Their names, where ``X`` has any.
+        Names of the features, if ``X`` has any.
 
     Examples
     --------
-    The first ten images, one of each digit, have a label:
+    Only the first ten images, one of each digit, are labelled:
 
     >>> import numpy as np
     >>> from sklearn.datasets import load_digits
@@ -160,25 +161,25 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @checks_parameters
     @with_n_jobs
     def fit(self, X: Any, y: Any, *, label_weights: Any = None) -> Self:
-        """Spread the labels that are known over all points.
+        """Propagate the known labels to all points.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Points, labelled or not, as ``model`` takes them. None if ``model`` is fitted: those
-            that it was fitted to.
+            Points, labelled or not, in a form that ``model`` accepts. None uses the points that
+            ``model`` was fitted to.
         y : array of shape (n_samples,)
-            Labels: numbers or text, ``unknown`` where they are not known.
+            Labels, numbers or text; ``unknown`` for points without a label.
         label_weights : array of shape (n_samples,), optional
-            How much each label counts; all one if left out. Those of unknown labels are not used,
-            and a label of weight zero is unknown.
+            Weights of the labels; one by default. Weights of unknown labels are ignored, and a
+            label of weight zero counts as unknown.
 
         Returns
         -------
         self
         """
         with fit_progress(self):
-            # One step of one component: what is wanted is the graph.
+            # One step of one component: only the graph is needed.
             model = fitted_model(self, X, HeatSketch(1, power=1))
             n_rows = len(model.embedding_)
             labels, weights = self._encoded(y, label_weights, n_rows)
@@ -198,15 +199,15 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     @with_n_jobs
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes.
+        """Return class probabilities, which are not calibrated.
 
-        These order classes and points by how sure their labels are, and are not calibrated.
-        :meth:`predict_set` has a guarantee.
+        They rank classes and points by how certain the labels are. Use :meth:`predict_set` for sets
+        of classes with guaranteed coverage.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_new, n_features)
-            Points, training points or others, as :meth:`HeatSketch.transform` takes them.
+            Training points or new points, as for :meth:`HeatSketch.transform`.
 
         Returns
         -------
@@ -216,7 +217,9 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return self._probabilities(X, 0)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Most probable classes; a training point given again has its label of ``transduction_``.
+        """Return the most probable class of each point.
+
+        Training points get their labels in ``transduction_``.
 
         Parameters
         ----------
@@ -231,30 +234,33 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     @with_n_jobs
     def predict_set(self, X: Any, *, coverage: float = 0.9) -> np.ndarray:
-        r"""Sets of classes that hold the true one with a given probability.
+        r"""Return sets of classes that contain the true class with given probability.
 
-        Split conformal prediction. Labels are spread again, without those of the rows
+        This is split conformal prediction. Labels are propagated again without those of the rows
         ``held_out_``: half of the labels of each class, rounded down. A class is in the set if its
-        probability is at least that of a true class there, but for the smallest ones.
+        probability reaches a threshold, which is chosen so that the true classes of about a share
+        ``coverage`` of the held-out rows reach it.
 
-        If the labelled rows are a random sample of the points, sets of other points hold the true
-        class with probability ``coverage`` at least, and at most :math:`1 / (m + 1)` more for ``m``
-        held-out labels, however wrong the model is. This is a mean over samples of labels: with
-        ``m = 20`` the share in one sample has a standard deviation of about 6 %, with 100 of 3 %.
-        It is also a mean over classes, in the proportions of the labels. With too few labels,
-        ``m < coverage / (1 - coverage)``, that is fewer than 9 for 90 %, all sets would hold all
-        classes, which is an error.
+        If the labelled rows are a random sample of the points, the sets of other points contain the
+        true class with probability at least ``coverage``, and at most :math:`1 / (m + 1)` more for
+        ``m`` held-out labels, however wrong the model is. This is a mean over samples of labels:
+        with ``m = 20`` the share in one sample has a standard deviation of about 6 %, with 100 of
+        3 %. It is also a mean over classes, in the proportions of the labels. With too few held-out
+        labels, ``m < coverage / (1 - coverage)`` (fewer than 9 for 90 %), all sets would contain
+        all classes, and an error is raised.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_new, n_features)
             As for :meth:`predict_proba`.
         coverage : float, default=0.9
+            Probability with which a set contains the true class.
 
         Returns
         -------
         array of bool of shape (n_new, n_classes)
-            Which classes are in the set of each point; none, where no class is probable enough.
+            True for the classes in the set of each point. A set is empty if no class is probable
+            enough.
         """
         if not 0 < coverage < 1:
             raise HeatSketchError(f"coverage={coverage!r} must be between 0 and 1; use 0.9.")
@@ -264,11 +270,11 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     @with_n_jobs
     def suspects(self) -> Suspects:
-        """Rank the labels that were given by how much their neighbours disagree with them.
+        """Rank the given labels by how much their neighbours disagree with them.
 
         This is for data in which many or all rows have a label, some of them wrong. Each label is
-        compared with those of the nearest neighbours, which have weights by distance; its own
-        does not count. How many of the first are wrong is not known: look at them.
+        compared with those of the nearest neighbours, weighted by distance, excluding the point
+        itself. The number of wrong labels is not estimated: inspect the first rows.
 
         Returns
         -------
@@ -276,7 +282,7 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         Examples
         --------
-        Of 1797 labels twenty are wrong:
+        Twenty of 1797 labels are wrong:
 
         >>> import numpy as np
         >>> from sklearn.datasets import load_digits
@@ -305,7 +311,7 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     # --- the stages of a fit ----------------------------------------------------------------
 
     def _encoded(self, y: Any, label_weights: Any, n_rows: int) -> tuple[np.ndarray, Any]:
-        """Find the classes, and return their numbers, -1 where unknown, with their weights."""
+        """Find the classes; return class indices, -1 where unknown, and weights."""
         y = column_or_1d(y, warn=True)
         check_array(y, ensure_2d=False, dtype=None, input_name="y")
         unknown = str(self.unknown) if y.dtype.kind == "U" else self.unknown
@@ -344,7 +350,7 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _spread(
         self, model: HeatEmbedding, labellings: list[np.ndarray], weights: Any, priors: Any
     ) -> list[np.ndarray]:
-        """Spread several labellings at once; return the scores of rows, in the order of ``X``."""
+        """Propagate several labellings together; return scores in the order of ``X``."""
         A, order = model._training_operator("fit"), model.order_
         n_classes, exponent = len(self.classes_), _exponent(model)
         sources = [label_sources(labels, n_classes, weights)[order] for labels in labellings]
@@ -362,7 +368,7 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = check_numbers(self, X, reset=False)
         model, rule = self.model_._as_fitted(), self._rules[which]
-        model.__dict__.pop("feature_names_in_", None)  # which have been compared with this model's
+        model.__dict__.pop("feature_names_in_", None)  # names were checked above
         exponent = _exponent(model)
 
         def scores(A: Any, *_: Any) -> np.ndarray:
@@ -399,7 +405,7 @@ def _exponent(model: HeatEmbedding) -> float:
 
 
 def _half_of_each_class(labels: np.ndarray, seed: int) -> np.ndarray:
-    """Return rows of half of the labels of each class, rounded down, in order."""
+    """Return the rows of half of the labels of each class, rounded down, sorted."""
     known = np.random.default_rng(seed).permutation(np.flatnonzero(labels >= 0))
     by_class = known[np.argsort(labels[known], kind="stable")]
     counts = np.bincount(labels[known])

@@ -1,4 +1,4 @@
-"""HeatSketch: the estimator of the paper, and of the sum over all diffusion times."""
+"""HeatSketch: the estimator for one diffusion time or the sum over all times."""
 
 from __future__ import annotations
 
@@ -54,9 +54,10 @@ __all__ = ["HeatSketch"]
 
 RANDOM_MATRICES = {"gaussian": gaussian_matrix, "rademacher": rademacher_matrix}
 
-# The sum over all times starts at the first power at which the heat kernel extends in no more than
-# so many directions for each component of the sketch, and the sum in directions whose number falls
-# by no more than this share at one more step; docs/background/method.md has the measurements.
+# The sum over all times starts at the first power that meets two conditions: the number of
+# directions of the heat kernel is at most DIRECTIONS_PER_COMPONENT times the number of components,
+# and that of the sum falls by at most the share FALL in one more step. Measurements:
+# docs/background/method.md.
 DIRECTIONS_PER_COMPONENT = 6
 FALL = 0.15
 LARGEST_POWER = 128
@@ -69,114 +70,116 @@ class HeatSketch(HeatEmbedding):
               f(x) = \frac{x^{p_0}}{1 - \alpha x}
 
     ``A`` is the heat operator of the data, ``G`` a random matrix, and ``f`` the sum over all
-    diffusion times from :math:`p_0` on. With ``power=p`` instead, :math:`f(x) = x^p`: the Gaussian
+    diffusion times from :math:`p_0` on. With ``power=p``, :math:`f(x) = x^p` instead: the Gaussian
     process embedding of Gilbert and O'Neill (2024).
 
     Parameters
     ----------
     n_components : int, default=64
         Number ``k`` of components. Distances have a relative error of about
-        ``1 / sqrt(2 k)``: 9 % at 64. Two components make a poor picture; see
-        :meth:`diffusion_map`.
+        ``1 / sqrt(2 k)``: 9 % at 64. For plots in two dimensions use :meth:`diffusion_map`, not
+        two components.
     power : int, float or "all", default="all"
-        Diffusion time: how many steps heat flows. "all" adds up all times, up to a horizon
-        :math:`1 / (1 - \alpha)` of 10,000 steps, from the first power :math:`p_0` that the sketch
-        resolves; see :func:`heat_trace`. A number is one diffusion time, as in the paper. A power
-        that is not an integer needs a kernel of all pairs, and ``epsilon`` not "local".
+        Diffusion time: the number of steps. "all" sums over all times from the first power
+        :math:`p_0` that the sketch resolves, with a horizon :math:`1 / (1 - \alpha)` of 10,000
+        steps; see :func:`heat_trace`. A number is a single diffusion time, as in the paper.
+        Non-integer powers need a kernel of all pairs and ``epsilon`` other than "local".
     epsilon : float, "auto" or "local", default="local"
         Bandwidth of the Gaussian affinity ``exp(-d**2 / epsilon)``. "local" is
         ``sigma_i * sigma_j`` for each pair, with ``sigma`` the distance to the seventh neighbour;
-        "auto" is one number for all, by :func:`estimate_epsilon`.
+        "auto" is a single number, from :func:`estimate_epsilon`.
     n_neighbors : int or None, default=15
-        Keep a pair of points only if one is among the ``n_neighbors`` nearest of the other,
-        itself included. None keeps all pairs, as the paper does.
+        Keep a pair of points only if one is among the ``n_neighbors`` nearest neighbours of the
+        other, where each point counts as its own neighbour. None keeps all pairs, as the paper
+        does.
     neighbors : transformer or None, default=None
-        What finds the neighbours instead: scikit-learn's ``KNeighborsTransformer``, pynndescent's
-        ``PyNNDescentTransformer``, or any that returns sparse distances to the training points. A
-        clone of it is fitted, and kept as ``neighbors_.transformer``. It takes the place of
+        Transformer that finds the neighbours: scikit-learn's ``KNeighborsTransformer``,
+        pynndescent's ``PyNNDescentTransformer``, or any other that returns sparse distances to the
+        training points. A clone of it is fitted and kept as ``neighbors_.transformer``. It replaces
         ``n_neighbors`` and ``engine``, which must be left at their defaults. ``metric`` must be
         the metric of the transformer. A training point keeps its embedding in :meth:`transform`
-        if the transformer lists the same neighbours for it again. Not for precomputed
-        distances or affinities. Such a model can be pickled if the transformer can, but not saved.
+        if the transformer lists the same neighbours for it again. Not allowed for precomputed
+        distances or affinities. The model can be pickled if the transformer can, but not saved.
     metric : str or callable, default="euclidean"
         Distance: "euclidean" or "l2", "cosine", "manhattan", "cityblock" or "l1", "chebyshev",
-        "hamming", "jaccard", a function of two points, or "precomputed" if ``X`` holds distances.
+        "hamming", "jaccard", a function of two points, or "precomputed" if ``X`` contains
+        distances.
     affinity : {"gaussian", "precomputed"}, default="gaussian"
-        "precomputed" if ``X`` holds affinities, for instance the weights of a graph.
+        "precomputed" if ``X`` contains affinities, for instance the weights of a graph.
     self_loops : bool, default=True
-        Whether nodes of a graph (``affinity="precomputed"``) that have no self-loop get one, a
-        tenth of their strongest link: a walk on a bipartite graph never mixes without. Points
-        always have one.
+        Whether nodes of a graph (``affinity="precomputed"``) without a self-loop get one, with a
+        tenth of the weight of their strongest link. Without self-loops, a walk on a bipartite
+        graph never mixes. Points always have self-loops.
     normalization : {"auto", "degree", "symmetric", "bistochastic"}, default="auto"
-        How the operator is made from affinities. "degree" is the random walk of the graph;
-        "symmetric" divides by the density of points first;
+        Normalization of the affinities. "degree" gives the random walk on the graph;
+        "symmetric" first divides by the density of points;
         "bistochastic" scales until all rows sum to one. "auto" is "degree" for
-        ``affinity="precomputed"``, where a degree is information, and "symmetric" for points,
-        where density depends on the sampling.
+        ``affinity="precomputed"``, where the degrees are informative, and "symmetric" for points,
+        whose density depends on the sampling.
     weighting : {"auto", "symmetric", "random_walk"}, default="auto"
-        Which diffusion distance: "symmetric" is that of the paper, between rows of ``A**p``;
-        "random_walk" is that of Coifman and Lafon, between distributions of a random walk, in
-        which points of low density count for more. The same for the bistochastic normalization.
-        "auto" is "random_walk" for the normalization "degree", with which "symmetric" would put
+        Type of diffusion distance. "symmetric" is that of the paper, between rows of ``A**p``;
+        "random_walk" is that of Coifman and Lafon, between distributions of a random walk, which
+        gives points of low density more weight. With the bistochastic normalization both are
+        equal. "auto" is "random_walk" for the normalization "degree", where "symmetric" would put
         nodes of high degree far from each other, and "symmetric" for the others.
     stationary : {"drop", "keep"}, default="drop"
-        Whether the stationary direction of ``A`` is part of the embedding. "keep" is the paper
-        to the letter; it adds a term that compares densities (symmetric) or a translation
-        (bistochastic), and it is all that floating point can see when ``power`` is large, of which
-        a warning tells. Not for ``power="all"``, to which a direction that never decays would
-        contribute without end.
+        Whether the stationary direction of ``A`` is part of the embedding. "keep" follows the
+        paper exactly; it adds a term that compares densities (symmetric) or a translation
+        (bistochastic). For large ``power`` this term dominates, the rest is lost to rounding, and
+        a warning is issued. Not allowed for ``power="all"``, since this direction never decays.
     random_matrix : {"gaussian", "rademacher"}, default="gaussian"
         Distribution of the entries of ``G``.
     random_state : int, RandomState instance or None, default=0
-        Seed of ``G``. A fixed one, so that two fits are comparable unless you ask for more; None
-        draws a seed from the operating system. NumPy's global state is never touched.
+        Seed of ``G``. The default is fixed, so that two fits are comparable. None draws a seed
+        from the operating system. NumPy's global random state is never changed.
     engine : Engine or None, default=None
-        Where distances are computed and kept; None is this machine.
+        Where distances are computed and stored; None is this machine.
     n_jobs : int or None, default=None
-        Threads to work in, which change no bit: -1 for all cores, -2 for all but one. None is
-        what ``joblib.parallel_config`` says, or else -1. Cores count if this process may use
-        them: what joblib leaves to each worker of a search, or threadpoolctl to OpenMP, is kept
-        to. Products of dense matrices (``n_neighbors=None``) are BLAS's, which threadpoolctl
-        limits; tasks of a cluster have the threads of its workers.
+        Number of threads; results are bit-identical for any number. -1 means all cores, -2 all but
+        one. None uses the setting of ``joblib.parallel_config``, or else -1. Only cores that
+        this process may use are counted; limits that joblib sets for each worker of a search, or
+        threadpoolctl for OpenMP, are respected. Products of dense matrices (``n_neighbors=None``)
+        run in the threads of BLAS, which threadpoolctl limits; tasks on a cluster run in the
+        threads of its workers.
     verbose : bool, int or None, default=None
-        Whether :meth:`fit` writes to the standard error stream how far it is. None does so after
-        some seconds, on a terminal or in a notebook only.
+        Whether :meth:`fit` writes its progress to standard error. None does so only after
+        some seconds, and only on a terminal or in a notebook.
 
     Attributes
     ----------
     embedding_ : array of shape (n_samples, n_components)
         The embedding of the training points.
     power_ : int or float
-        Power used; the first one, if it was "all".
+        Power used; the first power of the sum if ``power="all"``.
     heat_trace_ : HeatTrace
-        Up to the first power that the sketch resolves, if it was "all"; the sum starts there, or
-        some steps later.
+        Heat trace up to the first power that the sketch resolves, if ``power="all"``. The sum
+        starts at that power or some steps later.
     n_products_ : int
-        Products with ``heat_operator_`` that the embedding took, if the power was "all".
+        Number of products with ``heat_operator_``, if ``power="all"``.
     epsilon_ : float, array of shape (n_samples,) or None
-        Bandwidth used; the scales ``sigma`` if it was "local"; None for precomputed affinities,
-        and for scales in a model that was saved without its training data.
+        Bandwidth used; the scales ``sigma`` if ``epsilon="local"``. None for precomputed
+        affinities, and instead of scales in a model saved without its training data.
     epsilon_estimate_ : EpsilonEstimate
-        What it was read from, if it was "auto".
+        Curve from which the bandwidth was chosen, if ``epsilon="auto"``.
     heat_operator_ : HeatOperator
-        ``A``; None in a model that was saved without its training data.
+        ``A``; None in a model saved without its training data.
     scaling_ : Scaling
-        Its normalization, with the number of sweeps and the residual; like ``before_last_`` and
-        ``neighbors_``, no part of a model that was saved without its training data.
+        Normalization of ``heat_operator_``, with the number of sweeps and the residual. Like
+        ``before_last_`` and ``neighbors_``, absent from a model saved without its training data.
     before_last_ : array of shape (n_samples, n_components)
-        ``f(A) A**-1 G`` without the stationary direction: what :meth:`transform` multiplies.
+        ``f(A) A**-1 G`` without the stationary direction, by which :meth:`transform` multiplies.
     stationary_coefficients_ : array of shape (n_components,)
-        How much of the stationary direction each column of ``G`` holds.
+        Coefficient of the stationary direction in each column of ``G``.
     seed_ : int
         Seed used.
     parameters_ : dict
-        All parameters but ``engine``, ``n_jobs`` and ``verbose``, as they were in :meth:`fit`;
-        other methods go by them.
+        Values of all parameters except ``engine``, ``n_jobs`` and ``verbose`` at the time of
+        :meth:`fit`. Other methods use these values.
     row_ids_ : array of int of shape (n_samples,)
         Row ids, in the order of ``heat_operator_``.
     row_names_ : array of shape (n_samples,)
-        Names of the nodes in the order of ``embedding_``, if ``X`` was a graph; no part of a model
-        that was saved without its training data.
+        Names of the nodes in the order of ``embedding_``, if ``X`` was a graph; absent from a
+        model saved without its training data.
     stationary_length_ : float
         Length of the stationary direction of ``heat_operator_``.
     n_connected_components_ : int
@@ -184,17 +187,17 @@ class HeatSketch(HeatEmbedding):
     component_labels_ : array of int of shape (n_samples,)
         Connected component of each row of ``heat_operator_``, if there are several.
     component_offsets_ : array of shape (c, n_components)
-        What is added to the rows of each of ``c`` connected components, if there are several and
-        the power was "all".
+        Offset added to the rows of each of ``c`` connected components, if there are several and
+        ``power="all"``.
     neighbors_ : Neighbors or TransformerNeighbors
-        The training points, and who is near them; not for precomputed affinities.
+        The training points and the rule for their neighbours; not for precomputed affinities.
     order_ : array of shape (n_samples,)
-        Which row of ``X`` each row of ``heat_operator_`` and ``before_last_`` belongs to: for
-        large data near points come next to each other. ``embedding_`` is in the order of ``X``.
+        Row of ``X`` for each row of ``heat_operator_`` and ``before_last_``. Large data are
+        reordered so that near points are adjacent. ``embedding_`` is in the order of ``X``.
     n_features_in_ : int
         Number of features of ``X``.
     feature_names_in_ : array of str
-        Their names, where ``X`` has any.
+        Names of the features, if ``X`` has any.
 
     Examples
     --------
@@ -263,14 +266,14 @@ class HeatSketch(HeatEmbedding):
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
             Points; or a square matrix of distances (``metric="precomputed"``) or of affinities
-            (``affinity="precomputed"``). A graph of networkx, of igraph, or of
-            :func:`graph_affinity` has affinities and names of its nodes.
+            (``affinity="precomputed"``). A graph of networkx or igraph, or from
+            :func:`graph_affinity`, provides both affinities and names of nodes.
         y : ignored
         row_ids : array of int of shape (n_samples,), optional
-            What the random numbers of each row depend on, those that choose epsilon included. If
-            left out, it is the name of a graph's node, where that is text or an integer, and
-            otherwise the position of the row. Rows with the same id in two data sets get the same
-            random numbers, which makes the two embeddings comparable.
+            Ids that determine the random numbers of each row, including those that choose epsilon.
+            By default they come from the names of a graph's nodes, if all are text or integers,
+            and otherwise from the positions of the rows. Rows with the same id in two data sets
+            get the same random numbers, which makes the two embeddings comparable.
 
         Returns
         -------
@@ -282,37 +285,38 @@ class HeatSketch(HeatEmbedding):
             K = model._affinity(engine, X, ids)
             sums = row_sums(K)
             model._check_graph(K, sums, X)
-            del X  # the neighbours have it, in their order
+            del X  # neighbors_ holds it, reordered
             A = model._operator(engine, K, sums, ids)
-            del K  # which a heat operator may have no use for
+            del K  # the heat operator may not need it
             model._embed(engine, A)
             model.heat_operator_ = model._remembering_points(A)
         return self
 
     @with_n_jobs
     def grow(self, n_components: int) -> Self:
-        r"""Return a wider sketch: bit-identical to a fit with so many components.
+        r"""Return a model with more components, without searching the graph again.
 
         .. math:: Y_k = \sqrt{K / k} \, (Y_K)_{1 \ldots k}
 
-        This model stays as it is. The graph, which takes most of the time of a fit, is not
-        searched again. Nor is the first power chosen again, if the power was "all": distances
-        become more accurate, not others. The first ``k`` columns of ``K`` are those that there
-        were, times ``sqrt(k / K)``, since a sketch is divided by the root of its width; connected
-        components may be moved, since all columns tell how far apart they are.
+        This model is not changed. The graph, which takes most of the time of a fit, is reused. For
+        a given ``power`` the result is bit-identical to a fit with as many components. For
+        ``power="all"`` the first power is kept, so that the same distances become more accurate.
+        The first ``k`` of ``K`` components are the old ones times ``sqrt(k / K)``, since a sketch
+        is divided by the square root of its number of components. Connected components may be
+        shifted, since their offsets depend on all components.
 
         Parameters
         ----------
         n_components : int
-            Columns in all, not less than there are.
+            Total number of components, at least the current number.
 
         Returns
         -------
         HeatSketch
-            With the parameters of this fit, but for ``n_components``. The two share the graph and
-            the training points; of its own it has ``embedding_`` and ``before_last_``, each of
-            ``n_samples * n_components`` numbers. Write ``model = model.grow(128)`` to free those
-            of the narrow one.
+            A model with the parameters of this fit except ``n_components``. The two models share
+            the graph and the training points; each has its own ``embedding_`` and
+            ``before_last_``, of ``n_samples * n_components`` numbers each. Write
+            ``model = model.grow(128)`` to free those of the old model.
 
         Examples
         --------
@@ -355,7 +359,7 @@ class HeatSketch(HeatEmbedding):
 
     @with_n_jobs
     def path(self, powers: Iterable[int]) -> list[np.ndarray]:
-        """Embeddings of the training points at many powers, from one pass.
+        """Embeddings of the training points at several powers, from one pass.
 
         Parameters
         ----------
@@ -376,20 +380,21 @@ class HeatSketch(HeatEmbedding):
 
     @with_n_jobs
     def pseudotime(self, root: int, *, confidence: float = 0.95) -> DistanceEstimate:
-        """Diffusion pseudotime: distances of all training points from one, over all times.
+        """Diffusion pseudotime: distances from a root, over all diffusion times.
 
         Parameters
         ----------
         root : int
-            A row of ``X``.
+            Row of ``X``.
         confidence : float, default=0.95
+            Confidence level of the intervals.
 
         Returns
         -------
         DistanceEstimate
             ``distance``, ``low`` and ``high``, arrays of shape (n_samples,). Divide by the largest
-            for values up to one. The intervals cover the error of the sketch only, not that of
-            the sample, and hold for a root that was chosen without looking at the sketch.
+            distance for values up to one. The intervals cover the error of the sketch only, not
+            that of the sample, and are valid for a root chosen without looking at the sketch.
         """
         model = self._as_fitted()
         if model.power != "all":
@@ -414,8 +419,8 @@ class HeatSketch(HeatEmbedding):
         Returns
         -------
         DistanceEstimate
-            The intervals cover the error of the sketch only, not that of the sample, and hold for
-            pairs that were chosen without looking at the sketch.
+            The intervals cover the error of the sketch only, not that of the sample, and are valid
+            for pairs chosen without looking at the sketch.
         """
         sure = self._as_fitted()._sure(confidence)
         return diffusion_distances(self.embedding_, pairs, simultaneous=simultaneous, **sure)
@@ -428,20 +433,20 @@ class HeatSketch(HeatEmbedding):
         confidence: float = 0.95,
         simultaneous: bool = False,
     ) -> DiffusionNeighbors:
-        """Nearest training points of some, with intervals and the confidence in their order.
+        """Nearest training points, with intervals and the confidence in their order.
 
         Parameters
         ----------
         rows : array of int of shape (m,), or new points of shape (m, n_features)
-            Rows of ``X``, or points as :meth:`transform` takes them.
+            Query points: rows of ``X``, or new points as for :meth:`transform`.
         n_neighbors, confidence, simultaneous :
             As for :func:`diffusion_neighbors`.
 
         Returns
         -------
         DiffusionNeighbors
-            The intervals allow for the choice of the neighbours by the sketch. They cover the error
-            of the sketch only, not that of the sample.
+            The intervals account for the fact that the sketch selects the neighbours. They cover
+            the error of the sketch only, not that of the sample.
         """
         rows = self.transform(rows) if np.ndim(rows) == 2 else rows
         sure = {"simultaneous": simultaneous, **self._as_fitted()._sure(confidence)}
@@ -449,12 +454,12 @@ class HeatSketch(HeatEmbedding):
 
     @with_n_jobs
     def diffusion_map(self, n_components: int = 2) -> DiffusionCoordinates:
-        """Diffusion map of the training points, out of the same sketch: the one for pictures.
+        """Diffusion map of the training points from the same sketch, for plots.
 
         Parameters
         ----------
         n_components : int, default=2
-            At most as many as the sketch has components; with some to spare it is faster.
+            At most the number of components of the sketch; faster if the sketch has a few more.
 
         Returns
         -------
@@ -472,15 +477,16 @@ class HeatSketch(HeatEmbedding):
 
     @with_n_jobs
     def drift(self, other: HeatSketch, *, confidence: float = 0.95) -> Drift:
-        """Compare with another sketch: how far the geometry moved, and which rows did.
+        """Compare with another sketch: how much the geometry and which rows changed.
 
         Parameters
         ----------
         other : HeatSketch
-            Fitted with the same parameters and seed, to rows of which some have the same ids. If
+            Model fitted with the same parameters and seed to data that share some row ids. If
             the power is "all" and the sums start at different powers, one of the models is
             embedded again, from the larger power on.
         confidence : float, default=0.95
+            Confidence level of the intervals.
 
         Returns
         -------
@@ -506,23 +512,23 @@ class HeatSketch(HeatEmbedding):
     def compare(
         self, group: Any, *, units: Any = None, n_permutations: int = 199, level: float = 0.05
     ) -> Comparison:
-        """Test whether groups of training points differ, and find around which points they do.
+        """Test whether groups of training points differ, and locate the differences.
 
         Parameters
         ----------
         group : array of shape (n_samples,)
-            Labels of the rows of ``X``, two or more different ones.
+            Group labels of the rows of ``X``, with two or more distinct values.
         units, n_permutations, level :
             As for :func:`compare_groups`.
 
         Returns
         -------
         Comparison
-            In the order of ``X``.
+            Results in the order of ``X``.
 
         Examples
         --------
-        Two samples of digits, of which only the second has sevens:
+        Two samples of digits, where only the second contains sevens:
 
         >>> import numpy as np
         >>> from sklearn.datasets import load_digits
@@ -544,24 +550,24 @@ class HeatSketch(HeatEmbedding):
     def compare_to(
         self, X_new: Any, *, n_permutations: int = 199, level: float = 0.05
     ) -> Comparison:
-        """Test whether a new sample differs from the training points, and find where.
+        """Test whether a new sample differs from the training points, and where.
 
-        New points are joined to the graph of the training points, which is not searched again. The
-        result is that of :meth:`compare` after a fit to both samples. It differs slightly where
-        neighbours are approximate, or ``epsilon="auto"``: the bandwidth of this model is kept.
+        New points are added to the graph of the training points, which is not searched again. The
+        result is that of :meth:`compare` after a fit to both samples. It differs slightly if the
+        neighbours are approximate, or if ``epsilon="auto"``, since this model's bandwidth is kept.
 
         Parameters
         ----------
         X_new : array, sparse matrix or data frame of shape (n_new, n_features)
-            Points, none of them a training point.
+            New points, none of which is a training point.
         n_permutations, level :
             As for :func:`compare_groups`.
 
         Returns
         -------
         Comparison
-            Of the training points in the order of ``X``, and then of the new points. The groups
-            are "reference" and "new"; effects are those of "new".
+            Results for the training points in the order of ``X``, then for the new points. The
+            groups are "reference" and "new"; effects are those of "new".
         """
         model = self._as_fitted()
         A, neighbors = model._training_operator("compare_to"), getattr(model, "neighbors_", None)
@@ -572,7 +578,7 @@ class HeatSketch(HeatEmbedding):
         return compare_new_rows(joined, model.order_, **options)
 
     def _sure(self, confidence: float) -> dict[str, Any]:
-        """Return what intervals depend on."""
+        """Return the options that intervals depend on."""
         return {"confidence": confidence, "random_matrix": self.random_matrix}
 
     # --- the sketch itself ----------------------------------------------------------------
@@ -587,7 +593,7 @@ class HeatSketch(HeatEmbedding):
 
     def _embed(self, engine: Engine, A: HeatOperator) -> None:
         """Sketch the heat kernel: ``Y = f(A) G / sqrt(k)``."""
-        if not hasattr(self, "seed_"):  # which a sketch that grows has, and its power
+        if not hasattr(self, "seed_"):  # set already when a fitted model is embedded again
             self.seed_ = seed_of(self.random_state)
         self.before_last_ = engine.keep(self._before_last(A))
         last = A @ self.before_last_
@@ -609,12 +615,12 @@ class HeatSketch(HeatEmbedding):
             before_last = self._before_power(A)
             return A.deflate(before_last, out=before_last)
         if self.n_components < FEWEST_COLUMNS and not hasattr(self, "power_"):
-            # A few components do not tell how many directions there are; more have these first.
+            # Few components cannot estimate the number of directions: use more to find the start.
             self._sum_over_times(A, FEWEST_COLUMNS)
         return self._sum_over_times(A, self.n_components)
 
     def _diffused(self, A: HeatOperator, block: np.ndarray) -> np.ndarray:
-        """Apply to a block what was applied to ``G``, the stationary direction left out."""
+        """Apply ``f(A)`` to a block, without the stationary direction."""
         if self.power != "all":
             return diffuse(A, block, power=self.power_)
         components = self._components(A)
@@ -636,11 +642,12 @@ class HeatSketch(HeatEmbedding):
             raise SpectrumError(cause, **{**error.parameters, "power": self.power_}) from error
 
     def _sum_over_times(self, A: HeatOperator, n_components: int) -> Any:
-        """Return the sum over all times one step from its end; find where it starts, unless known.
+        """Return the sum over all times, except for the last step.
 
-        The sum may be taken before or after the steps. It is taken in between, where the heat
-        kernel is resolved, since only then its own directions can be counted. At no time are there
-        more than three blocks.
+        Choose the first power of the sum, if it is not known.
+
+        The sum commutes with the steps. It is applied once the heat kernel is resolved, since only
+        then can the sum's own directions be counted. At most three blocks are held in memory.
         """
         components, G = self._components(A), self._random_matrix(A, n_components)
         self.stationary_coefficients_ = in_memory(A.stationary_coefficients(G))
@@ -689,5 +696,5 @@ class HeatSketch(HeatEmbedding):
 
 
 def _is_settled(directions: list[float]) -> bool:
-    """Return True if one more step left nearly as many directions."""
+    """Return True if the last step hardly reduced the number of directions."""
     return len(directions) > 1 and directions[-1] >= (1 - FALL) * directions[-2]

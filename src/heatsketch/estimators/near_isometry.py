@@ -1,4 +1,4 @@
-"""The estimator of the map that distorts distances least."""
+"""NearIsometry: the linear map with the least worst-case distortion."""
 
 from __future__ import annotations
 
@@ -29,49 +29,50 @@ class NearIsometry(
     TransformerMixin,
     BaseEstimator,
 ):
-    r"""Take wide coordinates to a few, by the linear map that distorts no distance much.
+    r"""Reduce the dimension by a linear map with small worst-case distortion.
 
     .. math:: \min_P \; \log L, \qquad
               L = \max_{i \ne j} \frac{|P^T (x_i - x_j)|}{|x_i - x_j|} \Big/
                   \min_{i \ne j} \frac{|P^T (x_i - x_j)|}{|x_i - x_j|}
 
-    Principal components keep distances on average, and let some pairs fall together; random
-    projections treat all pairs alike, and need many dimensions. This map is chosen for its worst
-    pair. Behind a wide :class:`HeatSketch` it gives diffusion distances in few dimensions:
-    ``make_pipeline(HeatSketch(256), NearIsometry(8))``.
+    Principal components preserve distances on average, but may map some pairs close together.
+    Random projections treat all pairs alike, but need many dimensions. This map minimizes the
+    distortion of the worst pair. After a :class:`HeatSketch` with many components it gives
+    diffusion distances in few dimensions: ``make_pipeline(HeatSketch(256), NearIsometry(8))``.
 
     Parameters
     ----------
     n_components : int, default=2
-        Dimensions to keep, at most as many as there are features.
+        Number of output dimensions, at most the number of features.
     random_state : int, RandomState instance or None, default=0
-        Of the starts of the descent, and of the samples in which hard pairs are looked for. None
-        draws a seed from the operating system, and leaves NumPy's global state alone.
+        Seed of the initial maps of the optimization, and of the samples in which pairs with large
+        distortion are searched. None draws a seed from the operating system, without changing
+        NumPy's global random state.
     n_jobs, verbose :
         As for :class:`HeatSketch`.
 
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
-        The map. Stretches lie evenly around one: no distance between training points changes by
-        more than a factor ``exp(log_distortion_ / 2)``.
+        The map, scaled so that the distance of none of the ``n_pairs_`` pairs changes by more
+        than a factor ``exp(log_distortion_ / 2)``.
     log_distortion_ : float
-        Logarithm of the largest stretch over the least.
+        Logarithm of the ratio of the largest to the smallest stretch of a distance.
     n_pairs_ : int
-        Pairs that it was read from.
+        Number of pairs from which ``log_distortion_`` was computed.
     is_certified_ : bool
-        Whether these are all pairs of different points, as they are up to 50,000 points. Beyond,
-        the worst ones are searched, and ``log_distortion_`` is a lower bound.
+        Whether these are all pairs of distinct points, as is the case up to 50,000 points. With
+        more points the worst pairs are searched, and ``log_distortion_`` is a lower bound.
     converged_ : bool
-        Whether the last round of the descent gained nothing worth another one.
+        Whether the last round of the optimization brought no significant improvement.
     history_ : array
-        The distortion after each round.
+        The distortion at the start and after each round.
     parameters_ : dict
-        The parameters but ``n_jobs`` and ``verbose``, as they were in :meth:`fit`.
+        Values of the parameters except ``n_jobs`` and ``verbose`` at the time of :meth:`fit`.
     n_features_in_ : int
         Number of features of ``X``.
     feature_names_in_ : array of str
-        Their names, where ``X`` has any.
+        Names of the features, if ``X`` has any.
 
     Examples
     --------
@@ -161,5 +162,5 @@ class NearIsometry(
 def _seed(random_state: Any) -> int:
     if random_state is None:
         return secrets.randbits(31)
-    # A number is not its own seed here: the maps that it leads to shall stay what they were.
+    # Integers are not used as seeds directly, so that the maps stay those of earlier versions.
     return int(check_random_state(random_state).randint(2**31))

@@ -1,4 +1,4 @@
-r"""From a graph of some other library to affinities, with the names of its nodes.
+r"""Affinities and node names from graphs of other libraries.
 
 .. math:: K_{ij} = K_{ji} = w_{ij}
 
@@ -6,7 +6,7 @@ for an edge of weight :math:`w_{ij}` between nodes :math:`i` and :math:`j`; noth
 diagonal. A node without edges has a row of zeros; the estimators give it a self-loop, and it is a
 connected component of its own.
 
-No library is imported: an object of one brings it along.
+The libraries are not imported here: their objects are recognized by their methods.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Graph(NamedTuple):
     Attributes
     ----------
     affinity : scipy.sparse.csr_array of shape (n_nodes, n_nodes)
-        Symmetric; for ``HeatSketch(affinity="precomputed")``. The diagonal is that of the graph,
-        and nothing is added to it.
+        Symmetric matrix for ``HeatSketch(affinity="precomputed")``. The diagonal is that of the
+        graph, and nothing is added to it.
     ids : array of shape (n_nodes,)
-        Of the nodes: int64 where all are integers, otherwise of objects.
+        Names of the nodes, as int64 if all are integers and as objects otherwise.
 
     Examples
     --------
@@ -57,10 +57,11 @@ def graph_affinity(
     target: str = "target",
     nodes: Any = None,
 ) -> Graph:
-    r"""Affinities :math:`K_{ij} = w_{ij}` of an undirected graph, and the names of its nodes.
+    r"""Return affinities of an undirected graph and the names of its nodes.
 
-    ``HeatSketch(affinity="precomputed").fit(graph_affinity(edges))`` embeds the nodes, and keeps
-    their names as ``row_names_``. It takes graphs of networkx and of igraph as they are, too.
+    The affinities are the weights of the edges, :math:`K_{ij} = w_{ij}`.
+    ``HeatSketch(affinity="precomputed").fit(graph_affinity(edges))`` embeds the nodes and stores
+    their names in ``row_names_``. Graphs of networkx and igraph can also be passed directly.
 
     Parameters
     ----------
@@ -68,13 +69,14 @@ def graph_affinity(
         A graph of networkx or igraph; an edge list, as a data frame of pandas or polars with a row
         for each edge; or a square symmetric matrix of weights.
     weight : str or None, default="weight"
-        Edge attribute or column of the weights, by which a large weight is a strong link. Where
-        there is none, and with None, each edge weighs 1. Parallel edges of a multigraph add up.
+        Edge attribute or column that contains the weights; a large weight is a strong link. Edges
+        have weight 1 if there are no weights, or if ``weight`` is None. The weights of parallel
+        edges of a multigraph are added.
     source, target : str, default="source" and "target"
         Columns of an edge list. An edge may be listed once or in both directions, but not with two
         different weights.
     nodes : sequence or None, default=None
-        Names of all nodes, those without edges included, in the order of the rows wanted; for edge
+        Names of all nodes, including those without edges, in the order of the rows; for edge
         lists and matrices only. By default the nodes of an edge list are sorted, and those of a
         matrix are numbered.
 
@@ -114,7 +116,7 @@ def graph_affinity(
 
 
 def is_graph(X: Any) -> bool:
-    """Return True for a :class:`Graph`, or a graph of networkx or igraph.
+    """Return True for a :class:`Graph` and for graphs of networkx and igraph.
 
     Examples
     --------
@@ -205,7 +207,7 @@ def _of_matrix(matrix: Any, nodes: Any) -> Graph:
 
 
 def undirected(pairs: np.ndarray, weights: Any, n_nodes: int, *, names: Any) -> sparse.csr_array:
-    """Return a symmetric matrix with each edge once, whichever way it was listed.
+    """Return a symmetric matrix that counts each edge once, in either direction.
 
     Examples
     --------
@@ -233,7 +235,7 @@ def undirected(pairs: np.ndarray, weights: Any, n_nodes: int, *, names: Any) -> 
 
 
 def _added(pairs: list, weights: list, names: list) -> Graph:
-    """Return a graph whose parallel edges add up."""
+    """Return a graph in which the weights of parallel edges are added."""
     ids = _names(names)
     ends = np.sort(np.array(pairs, int).reshape(-1, 2), axis=1)
     return Graph(_symmetric(ends, _weights(weights, ends, ids), len(names)), ids)
@@ -249,7 +251,7 @@ def _symmetric(pairs: np.ndarray, weights: np.ndarray, n_nodes: int) -> sparse.c
 
 
 def _weights(weights: Iterable[Any], pairs: np.ndarray, names: np.ndarray) -> np.ndarray:
-    """Return weights as floats, or name the edge whose weight is none."""
+    """Return weights as floats; raise for the first edge with an invalid one."""
     values = list(weights)
     try:
         found = np.array(values, dtype=np.float64)
@@ -267,19 +269,19 @@ def _weights(weights: Iterable[Any], pairs: np.ndarray, names: np.ndarray) -> np
 
 
 def _names(names: list) -> np.ndarray:
-    """Return names as integers, if all are, and as objects otherwise."""
+    """Return names as int64 if all are integers, and as objects otherwise."""
     if all(isinstance(name, int | np.integer) and not isinstance(name, bool) for name in names):
         try:
             return np.array(names, dtype=np.int64)
         except OverflowError:
             pass
-    return np.fromiter(names, dtype=object, count=len(names))  # a tuple is one name
+    return np.fromiter(names, dtype=object, count=len(names))  # a name may be a tuple
 
 
 def _in_order(names: set) -> list:
     try:
         return sorted(names)
-    except TypeError:  # text and numbers, for instance
+    except TypeError:  # not comparable, for instance text and numbers
         return sorted(names, key=lambda name: (type(name).__name__, str(name)))
 
 

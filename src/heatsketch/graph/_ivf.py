@@ -1,22 +1,22 @@
-r"""Points in lists of near ones: who is near whom without comparing everybody.
+r"""Inverted lists: neighbours without comparing all pairs of points.
 
-The points are split by k-means into lists of about ``POINTS_PER_LIST``, and each point looks for
-neighbours in the ``n_probes`` lists whose centroids are nearest to it. With
+The points are split by k-means into lists of about ``POINTS_PER_LIST`` points, and the neighbours
+of each point are searched in the ``n_probes`` lists whose centroids are nearest to it. With
 :math:`\ell(i)` the list of point :math:`i`, :math:`P_i` the lists that it probes, and
 :math:`r_i` the distance to its ``n_neighbors``-th nearest point there,
 
 .. math:: i \sim j \quad\text{if}\quad
           \ell(j) \in P_i,\; d_{ij} \le r_i \quad\text{or}\quad \ell(i) \in P_j,\; d_{ij} \le r_j.
 
-Integers have many distances in common. Among points at the distance :math:`r_i` those are
-neighbours which are nearest in a second distance, the sum of absolute differences with weights
-that have nothing to do with each other; ties in both, which are copies or mirror images, all are.
+Integer coordinates give many equal distances. Ties at the distance :math:`r_i` are broken by a
+second distance: the sum of absolute differences with an incommensurable weight for each coordinate.
+Points that are tied in both distances, which are duplicates or mirror images, are all neighbours.
 
-The rule needs nothing but coordinates, so a training point given again has the row that it had.
+The rule depends on coordinates only, so a training point passed as a new point gets the same row.
 With a single list every point probes all others, and the rule is exact.
 
-The lists serve twice. Kept in their order, near points are near in memory, too, which makes
-products with the heat operator faster.
+Near points are also adjacent in memory if points are in the order of the lists. This makes products
+with the heat operator faster.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ from heatsketch.exceptions import DegenerateKernelError, HeatSketchError
 from heatsketch.graph._metrics import check_width, second_distances
 
 POINTS_PER_LIST = 128
-SAMPLE_PER_LIST = 32  # points that k-means sees of each list
-SEEN_PER_CHILD = 256  # of which so many are enough for the centroids of a node
-SWEEPS = 4  # of k-means at each level: more of them find hardly more neighbours
-CHILDREN = 128  # of a node of the tree, about, at most
-BEAM = 16  # nodes of each level that are followed to the next
-GROUP = 2048  # queries at a time
-# So many points at one distance are copies of each other, and their graph has no end.
+SAMPLE_PER_LIST = 32  # points sampled per list, for k-means
+SEEN_PER_CHILD = 256  # sampled points that k-means uses per child of a node
+SWEEPS = 4  # iterations of k-means at each level; more find hardly more neighbours
+CHILDREN = 128  # approximate maximum number of children of a node
+BEAM = 16  # nodes followed from each level to the next
+GROUP = 2048  # queries per task
+# More points than this at one distance are taken for duplicates, whose graph would be too large.
 MOST_TIES = 50_000
 
 
 class Level(NamedTuple):
-    """Children of all nodes of one level of a tree, node after node."""
+    """Children of all nodes of one level of a tree, in the order of the nodes."""
 
     centroids: np.ndarray
     starts: np.ndarray
 
 
 class Found(NamedTuple):
-    """Rows of neighbours."""
+    """Neighbours of each query, in CSR form."""
 
     indptr: np.ndarray
     ids: np.ndarray
@@ -63,12 +63,12 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class ListTree:
-    """Centroids of lists, found from the top down; without levels there is one list.
+    """Tree of centroids, grown from the root; without levels there is one list.
 
     Attributes
     ----------
     levels : tuple of Level
-        The centroids of the last level are those of the lists.
+        Levels of the tree; the centroids of the last level are those of the lists.
     """
 
     levels: tuple[Level, ...] = ()
@@ -79,7 +79,7 @@ class ListTree:
         return len(self.levels[-1].centroids) if self.levels else 1
 
     def nearest_lists(self, X: np.ndarray, n_probes: int) -> np.ndarray:
-        """Return the nearest lists of each row, the nearest first, as far as the beam sees."""
+        """Return the nearest lists of each row by beam search, the nearest first."""
 
         def descend(rows: slice) -> np.ndarray:
             found = np.zeros((len(X[rows]), 1), np.int32)
@@ -93,18 +93,18 @@ class ListTree:
 
 @dataclass(frozen=True)
 class NeighborLists:
-    """Points in list order, and the lists in which each looks for neighbours.
+    """Points in list order, and the lists that each point probes.
 
     Attributes
     ----------
     tree : ListTree
-        How a point finds its list.
+        Tree that assigns points to lists.
     points : array of shape (n_points, n_features)
-        In list order.
+        Points in list order.
     order : array of shape (n_points,)
-        Which of the given rows each point is.
+        Index of each point in the given rows.
     probes : array of shape (n_points, n_probes)
-        The lists that each point probes, its own first; -1 where there are no more.
+        The lists that each point probes, its own first; padded with -1.
     """
 
     tree: ListTree
@@ -123,11 +123,11 @@ class NeighborLists:
 
     @property
     def starts(self) -> np.ndarray:
-        """Where each list begins, and where the last one ends."""
+        """Index of the first point of each list, and the end of the last list."""
         return np.searchsorted(self.probes[:, 0], np.arange(self.tree.n_lists + 1))
 
     def graph(self, n_neighbors: int) -> tuple[sparse.csr_array, np.ndarray, np.ndarray]:
-        """Return the symmetric graph of squared distances, the squared radii, and the second."""
+        """Return the symmetric graph, the squared radii, and the second radii."""
         found = search_lists(self.points, self.probes, self.points, self.starts, n_neighbors)
         radii = squared_radii(found, n_neighbors)
         ties = second_radii(found, n_neighbors, self.points, self.points)
@@ -137,7 +137,7 @@ class NeighborLists:
     def rows(
         self, X_new: np.ndarray, n_neighbors: int, radii: np.ndarray, ties: np.ndarray | None
     ) -> sparse.csr_array:
-        """Return squared distances from new points to their neighbours, by the same rule."""
+        """Return squared distances from new points to neighbours by the same rule."""
         probes = self.tree.nearest_lists(X_new, self.probes.shape[1])
         found = search_lists(X_new, probes, self.points, self.starts, n_neighbors)
         sort_rows(found)
@@ -147,8 +147,8 @@ class NeighborLists:
     def _found_by_points(
         self, X_new: np.ndarray, lists: np.ndarray, radii: np.ndarray, ties: np.ndarray | None
     ) -> Found:
-        """Return which points find the new points within their radii."""
-        looked_into = np.zeros(self.tree.n_lists + 1, bool)  # the last is -1, which is no list
+        """Return the points that have the new points within their radii."""
+        looked_into = np.zeros(self.tree.n_lists + 1, bool)  # the last entry is for the padding -1
         looked_into[lists] = True
         probing = np.flatnonzero(looked_into[self.probes].any(axis=1))
         order = np.argsort(lists, kind="stable")
@@ -167,9 +167,9 @@ class NeighborLists:
 
 
 def grow_tree(X: np.ndarray) -> ListTree:
-    """Split the points by k-means, and the parts again, until they are lists.
+    """Split the points recursively by k-means until the parts are lists.
 
-    What k-means sees are rows at equal steps: nothing is random, and the centroids of a node come
+    k-means uses equally spaced rows: nothing is random, and the centroids of a node are computed
     from a few of them only.
 
     Examples
@@ -184,19 +184,19 @@ def grow_tree(X: np.ndarray) -> ListTree:
 
 
 def places_of_sample(n_points: int, start: int = 0, stop: int | None = None) -> np.ndarray:
-    """Return which points from ``start`` to ``stop`` are a sample: rows at equal steps."""
+    """Return the indices from ``start`` to ``stop`` of an equally spaced sample."""
     n_sample = -(-n_points // POINTS_PER_LIST) * SAMPLE_PER_LIST
     return _equal_steps(n_points, n_sample, start, stop)
 
 
 def tree_height(n_points: int) -> int:
-    """Return how often so many points are split until they are lists."""
+    """Return the number of levels of the tree of ``n_points`` points."""
     n_lists = -(-n_points // POINTS_PER_LIST)
     return math.ceil(math.log(n_lists, CHILDREN)) if n_lists > 1 else 0
 
 
 def grown_levels(sample: np.ndarray, height: int) -> tuple[Level, ...]:
-    """Split a sample, and its parts again, ``height`` times in all; return what that makes."""
+    """Split a sample recursively, ``height`` times; return the tree's levels."""
     nodes, levels = [sample], []
     for left in range(height, 0, -1):
         split = in_threads(partial(_split, height=left), nodes)
@@ -208,34 +208,34 @@ def grown_levels(sample: np.ndarray, height: int) -> tuple[Level, ...]:
 
 
 def joined_level(parts: list[Level]) -> Level:
-    """Return the level of a tree whose branches have these."""
+    """Return a level of a tree, joined from that level of its branches."""
     sizes = np.concatenate([np.diff(part.starts) for part in parts])
     centroids = np.concatenate([part.centroids for part in parts])
     return Level(centroids, np.concatenate([[0], np.cumsum(sizes)]))
 
 
 def _split(sample: np.ndarray, height: int) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Split a sample by k-means, so that ``height`` such splits end in lists."""
+    """Split a sample by k-means so that ``height`` such splits give lists."""
     centroids = centroids_of(sample[places_seen(len(sample), height)], len(sample), height)
     return centroids, by_centroid(sample, centroids)
 
 
 def places_seen(n_sample: int, height: int) -> np.ndarray:
-    """Return which of a sample the centroids come from, for ``height`` splits to end in lists."""
+    """Return the indices of the sampled points that k-means uses at this height."""
     return _equal_steps(n_sample, SEEN_PER_CHILD * _n_children(n_sample, height))
 
 
 def centroids_of(seen: np.ndarray, n_sample: int, height: int) -> np.ndarray:
-    """Return the centroids by which a sample is split, from what is seen of it."""
+    """Return the centroids that split a sample, from the points used by k-means."""
     centroids = seen[_equal_steps(len(seen), _n_children(n_sample, height))]
     for _ in range(SWEEPS):
         centroids = _means(seen, _nearest_centroids(seen, centroids), centroids)
-    # A centroid that nothing is near, of copies for instance, would have no children.
+    # Drop centroids without points, for instance of duplicates: they would have no children.
     return centroids[np.unique(_nearest_centroids(seen, centroids))]
 
 
 def by_centroid(sample: np.ndarray, centroids: np.ndarray) -> list[np.ndarray]:
-    """Return the part of a sample that is nearest to each centroid, in its order."""
+    """Return the part of a sample nearest to each centroid, in original order."""
     labels = _nearest_centroids(sample, centroids)
     order = np.argsort(labels, kind="stable")
     ends = np.searchsorted(labels[order], np.arange(1, len(centroids)))
@@ -265,12 +265,12 @@ def _means(sample: np.ndarray, labels: np.ndarray, centroids: np.ndarray) -> np.
 def _equal_steps(
     n_points: int, n_steps: int, start: int = 0, stop: int | None = None
 ) -> np.ndarray:
-    """Return those of the places ``i * n_points // n_steps`` that are within a range."""
+    """Return the indices ``i * n_points // n_steps`` that are within a range."""
     n_steps = max(1, min(n_steps, n_points))
     ends = (start, n_points if stop is None else stop)
     steps = np.arange(*(-(-end * n_steps // n_points) for end in ends))
     whole, rest = divmod(n_points, n_steps)
-    return steps * whole + steps * rest // n_steps  # no product is beyond int64
+    return steps * whole + steps * rest // n_steps  # no product overflows int64
 
 
 # --- the search -----------------------------------------------------------------------------
@@ -279,9 +279,10 @@ def _equal_steps(
 def search_lists(
     queries: np.ndarray, probes: np.ndarray, points: np.ndarray, starts: np.ndarray, n_nearest: int
 ) -> Found:
-    """Find the nearest points of each query in the lists that it probes, ties in both included.
+    """Find the nearest points of each query in the lists that it probes.
 
-    They come in order of distance, then of the second distance.
+    Points tied in both distances are all included. Rows are sorted by distance, then by the second
+    distance.
     """
 
     def search(rows: slice) -> tuple[np.ndarray, ...]:
@@ -300,10 +301,11 @@ def search_within(
     limits: np.ndarray,
     ties: np.ndarray | None = None,
 ) -> Found:
-    """Find all points within a squared distance of each query in the lists that it probes.
+    """Find all points in the probed lists within a squared distance of queries.
 
-    Of points at that distance those whose second distance is within ``ties``, if given. They come
-    in no order: to keep one takes the square of their number, and that may be large.
+    If ``ties`` is given, points exactly at that distance are included only if their second distance
+    is within ``ties``. Rows are not sorted: insertion in order would take quadratic time, and rows
+    may be long.
     """
     seconds = np.full(len(queries), np.inf) if ties is None else ties
 
@@ -318,7 +320,7 @@ def search_within(
 
 
 def found_in_groups(search: Callable[[slice], tuple[np.ndarray, ...]], n_queries: int) -> Found:
-    """Return the rows that all groups of queries find."""
+    """Search in groups of queries, and return the rows of all."""
     found = in_threads(search, _groups(n_queries), name="neighbours")
     counts, ids, squares = zip(*found, strict=True)
     indptr = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
@@ -328,10 +330,10 @@ def found_in_groups(search: Callable[[slice], tuple[np.ndarray, ...]], n_queries
 def _nearest_children(
     queries: np.ndarray, nodes: np.ndarray, level: Level, n_nearest: int
 ) -> np.ndarray:
-    """Return the nearest children of the nodes of each query, ties by their number.
+    """Return the nearest children of each query's nodes; ties by lowest index.
 
-    Where the nodes of a query have fewer children, -1 stands for none: what one query finds must
-    not depend on the others.
+    Rows with fewer children are padded with -1, so that the result of a query does not depend on
+    the other queries.
     """
     _, ids, counts = _nearest(queries, nodes, level.centroids, level.starts, n_nearest)
     width = min(n_nearest, ids.shape[1])
@@ -366,7 +368,7 @@ def _within(
     limits: np.ndarray,
     ties: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
-    """Return who finds whom at which squared distance, in no order."""
+    """Return queries, the points that they find, and squared distances, unsorted."""
     _check_shapes(points, queries, probes, limits, ties)
     n_found = 64 * len(queries)
     while True:
@@ -405,7 +407,7 @@ def _groups(n_rows: int) -> list[slice]:
 
 
 def squared_radii(found: Found, n_neighbors: int) -> np.ndarray:
-    """Return the squared distance to the last neighbour; infinity if there are too few."""
+    """Return squared distances to the last neighbours; infinity if too few."""
     counts = np.diff(found.indptr)
     return np.where(counts >= n_neighbors, found.squares[found.indptr[1:] - 1], np.inf).astype(
         found.squares.dtype
@@ -415,14 +417,14 @@ def squared_radii(found: Found, n_neighbors: int) -> np.ndarray:
 def second_radii(
     found: Found, n_neighbors: int, queries: np.ndarray, points: np.ndarray
 ) -> np.ndarray:
-    """Return the second distance to the last neighbour; infinity if there are too few."""
+    """Return second distances to the last neighbours; infinity if too few."""
     lasts = found.ids[found.indptr[1:] - 1]
     seconds = second_distances(queries, np.arange(len(queries)), points, lasts)
     return np.where(np.diff(found.indptr) >= n_neighbors, seconds, np.inf)
 
 
 def sort_rows(found: Found) -> None:
-    """Sort the neighbours of each point by their number, in place."""
+    """Sort the neighbours of each point by index, in place."""
     in_threads(
         lambda rows: kernels.sort_rows(*found, rows.start, min(rows.stop, len(found.indptr) - 1)),
         _groups(len(found.indptr) - 1),
@@ -430,13 +432,16 @@ def sort_rows(found: Found) -> None:
 
 
 def reversed_rows(found: Found, n_columns: int) -> Found:
-    """Return who finds each of so many points, sorted."""
+    """Return the queries that find each of ``n_columns`` points, sorted."""
     dtype = index_dtype(len(found.indptr) - 1, 0)
     return Found(*kernels.reverse(*found, n_columns, dtype(0)))
 
 
 def union_of(one: Found, other: Found, n_columns: int) -> sparse.csr_array:
-    """Merge two graphs with sorted rows; scipy would drop stored zeros, which are duplicates."""
+    """Merge two graphs with sorted rows.
+
+    scipy would drop stored zeros, which are distances between duplicates.
+    """
     n_rows = len(one.indptr) - 1
     parts = [(rows.start, min(rows.stop, n_rows)) for rows in _groups(n_rows)]
     sizes = np.empty(n_rows, np.int64)
@@ -458,7 +463,7 @@ def union_of(one: Found, other: Found, n_columns: int) -> sparse.csr_array:
 
 
 def index_dtype(n_columns: int, n_stored: int) -> type[np.signedinteger]:
-    """Return the narrowest index type that can address so many stored entries.
+    """Return the narrowest index dtype for a matrix of this size.
 
     Examples
     --------

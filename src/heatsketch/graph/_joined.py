@@ -1,10 +1,9 @@
-"""The neighbour graph of training points and new points together, from the one that there is.
+"""Extension of a neighbour graph to new points.
 
-The nearest of all points to a training point are among the neighbours that it has and the new
-points within its radius; those to a new point are among its nearest training points and its
-nearest new points. So the graph is the one that a search among all points would find, and training
-points are not compared with each other again. (Where neighbours are looked for in lists, these are
-those of the training points.)
+The nearest neighbours of a training point are among its present neighbours and the new points
+within its radius. Those of a new point are among its nearest training points and its nearest new
+points. So the graph is the one that a search over all points would find, without comparing training
+points with each other again. An approximate search uses the inverted lists of the training points.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ from heatsketch.graph._transformer_neighbors import Measure, pair_chunks
 
 
 def joined_graph(neighbors: Neighbors, links: sparse.csr_array, X_new: Any) -> sparse.csr_array:
-    """Squared distances between neighbours among training points and new points.
+    """Return squared distances between neighbours among training and new points.
 
     Parameters
     ----------
     neighbors : Neighbors
         The training points.
     links : CSR array of shape (n_points, n_points)
-        Its stored entries are the neighbours among them.
+        Matrix whose stored entries are the pairs of neighbours among the training points.
     X_new : array or CSR array of shape (n_new, n_features)
         The new points.
 
     Returns
     -------
     CSR array of shape (n_points + n_new, n_points + n_new)
-        As :func:`neighbor_graph` gives it, training points first.
+        Graph like that of :func:`neighbor_graph`, with the training points first.
 
     Examples
     --------
@@ -64,7 +63,7 @@ def joined_graph(neighbors: Neighbors, links: sparse.csr_array, X_new: Any) -> s
 
 
 def _measured(links: sparse.csr_array, neighbors: Neighbors) -> sparse.csr_array:
-    """Return the squared distances of training points that are linked."""
+    """Return the squared distances of linked training points."""
     measure = Measure(neighbors.points, neighbors.points, neighbors.metric)
     counts = np.diff(links.indptr)
 
@@ -77,7 +76,7 @@ def _measured(links: sparse.csr_array, neighbors: Neighbors) -> sparse.csr_array
 
 
 def _among_new(neighbors: Neighbors, X_new: Any) -> sparse.csr_array:
-    """Return squared distances between new points, the nearest to each of them among these."""
+    """Return squared distances between each new point and its nearest new points."""
     n_neighbors = min(neighbors.n_neighbors, X_new.shape[0])
     if neighbors.lists is None:
         return find_neighbors(X_new, n_neighbors=n_neighbors, metric=neighbors.metric)[1]
@@ -91,7 +90,7 @@ def _among_new(neighbors: Neighbors, X_new: Any) -> sparse.csr_array:
 
 
 def _nearest(near: sparse.csr_array, points: Any, n_neighbors: int) -> Found:
-    """Return the nearest of each row, those at the same distance by their second distance."""
+    """Return the nearest points of each row; ties by the second distance."""
 
     def search(rows: slice) -> tuple[np.ndarray, ...]:
         some = near[rows]

@@ -1,6 +1,6 @@
-"""Ways to measure how far two points are apart, by name.
+"""Metrics, by name.
 
-Each gives the squared distances between all rows of one array and all rows of another.
+Each returns the squared distances between all rows of one array and all rows of another.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, Sc
 
 
 def squared_distances_to(X: Any, metric: Any) -> Callable[[Any], np.ndarray]:
-    """Return the function that takes some rows to their squared distances to all rows of ``X``."""
+    """Return a function that computes squared distances to all rows of ``X``."""
     metric = metric_of(metric)
     if metric == "precomputed":
         return np.square
@@ -48,7 +48,7 @@ def _euclidean(X_new: np.ndarray, X: np.ndarray) -> np.ndarray:
 
 
 class _SparsePoints:
-    """Sparse points, made ready once for all rows that come: unit rows, norms, and by columns."""
+    """Sparse points with norms and columns computed once for all queries."""
 
     def __init__(self, X: Any, is_cosine: bool) -> None:
         self.is_cosine = is_cosine
@@ -58,7 +58,7 @@ class _SparsePoints:
         self.columns = X.T.tocsr()
 
     def _rows(self, X: Any) -> sparse.csr_array:
-        # In the order of columns, in which sums over them are then the same for (x, y) and (y, x).
+        # Sort by column, so that sums over columns are the same for (x, y) and (y, x).
         X = sparse.csr_array(X, dtype=np.float64).sorted_indices()
         return _unit_rows(X) if self.is_cosine else X
 
@@ -74,9 +74,9 @@ class _SparsePoints:
 
 
 def second_distances(X_new: Any, rows: np.ndarray, X: Any, places: np.ndarray) -> np.ndarray:
-    """Return the distances that decide among points at one distance from a row, pair by pair.
+    """Return the second distances of pairs, which break ties.
 
-    They are sums of absolute differences with weights of the coordinates; see
+    They are weighted sums of absolute differences of the coordinates; see
     :mod:`heatsketch.graph._ivf`.
     """
     seconds = np.empty(len(rows))
@@ -125,12 +125,12 @@ METRICS: dict[str, Callable[..., np.ndarray]] = {
 }
 
 
-# Other names that scikit-learn has for them.
+# Other names of these metrics in scikit-learn.
 ALIASES = {"l2": "euclidean", "l1": "manhattan", "cityblock": "manhattan"}
 
 
 def metric_of(metric: Any) -> Any:
-    """Return a metric by the name that we have for it.
+    """Replace an alias of a metric by its name in ``METRICS``.
 
     Examples
     --------
@@ -149,8 +149,8 @@ def _unit_rows(X: Any) -> Any:
     return (X / norms).astype(X.dtype)
 
 
-# Metrics whose neighbours are those of some points in Euclidean distance: how to make the points,
-# and the squared distances from theirs.
+# Metrics that are functions of a Euclidean distance: how to transform the points, and how to
+# convert their squared Euclidean distances.
 LIST_METRICS: dict[Any, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "euclidean": (np.ascontiguousarray, np.asarray),
     "cosine": (_unit_rows, _cosine_squares),
@@ -161,7 +161,7 @@ LIST_METRICS: dict[Any, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 def check_width(X_new: Any, X: Any) -> None:
-    """Raise for points of another space; the compiled loops would read beyond their rows."""
+    """Raise if widths differ, as compiled loops would read beyond the rows."""
     if X_new.ndim != 2 or X.ndim != 2 or X_new.shape[1] != X.shape[1]:
         raise HeatSketchError(
             f"X_new of shape {X_new.shape} and X of shape {X.shape} must be tables with the same "
@@ -170,7 +170,7 @@ def check_width(X_new: Any, X: Any) -> None:
 
 
 def check_nonzero_rows(X: Any) -> None:
-    """Raise for points without a direction, which have no angle to others."""
+    """Raise for rows of zeros, which have no angle to other points."""
     sizes = np.asarray(abs(X).sum(axis=1)).ravel()
     if not sizes.all():
         raise AffinityError(
@@ -181,9 +181,9 @@ def check_nonzero_rows(X: Any) -> None:
 
 
 def check_symmetric_metric(metric: Callable, X: Any) -> None:
-    """Try a metric of the user's own on a few points, in both directions."""
+    """Check on a few points that a user-defined metric is symmetric."""
     d = cdist(X[:10], X[:10], metric)
-    with np.errstate(invalid="ignore"):  # infinite distances are rejected later, by their place
+    with np.errstate(invalid="ignore"):  # infinite distances are rejected later, with their rows
         asymmetry = np.abs(d - d.T)
     if asymmetry.max() > np.sqrt(np.finfo(d.dtype).eps) * d.max():
         row, column = (int(place) for place in np.unravel_index(asymmetry.argmax(), d.shape))
@@ -194,7 +194,7 @@ def check_symmetric_metric(metric: Callable, X: Any) -> None:
 
 
 def _check_cancellation(X: sparse.csr_array, norms: np.ndarray) -> None:
-    """Raise for sparse points so near to each other that |x|^2 + |y|^2 - 2 x y is rounding."""
+    """Raise if |x|^2 + |y|^2 - 2 x y of sparse points would be rounding error."""
     center, square = np.asarray(X.mean(axis=0)).ravel(), float(norms.mean())
     spread = square - float(center @ center)
     if spread < 1e-10 * square:

@@ -1,4 +1,4 @@
-r"""Who is near whom: squared distances between points, all of them or the nearest ones.
+r"""Neighbour graphs: squared distances of all pairs or of nearest neighbours.
 
 .. math::
 
@@ -6,18 +6,18 @@ r"""Who is near whom: squared distances between points, all of them or the neare
     d(x_i, x_j) \le r_i \;\text{ or }\; d(x_i, x_j) \le r_j,
 
 with :math:`r_i` the distance from :math:`x_i` to the ``n_neighbors``-th nearest training
-point, itself included. Without ``n_neighbors`` every pair is kept, as in the paper. Among points
-at the distance :math:`r_i` a second distance decides (:mod:`heatsketch.graph._ivf`); ties in
+point, itself included. Without ``n_neighbors`` every pair is kept, as in the paper. Ties at the
+distance :math:`r_i` are broken by a second distance (:mod:`heatsketch.graph._ivf`); points tied in
 both are all kept.
 
-The rule mentions no positions, so it holds for a new point exactly as
-for a training point: a training point given again has the row that it had, whatever comes
-with it, duplicates or not. Only the radii need to be remembered.
+The rule does not depend on row numbers, so it is the same for new points and training points. A
+training point passed as a new point gets the same row, whatever the other rows are, also if it has
+duplicates. Only the radii are stored for this.
 
 Euclidean distances between dense points are sums of squared differences in the dtype of the
-points, one pair at a time: exactly symmetric, exactly zero between duplicates, and the same bits
-whatever is computed beside them. Where comparing all pairs would take long, neighbours are
-looked for in inverted lists; see :mod:`heatsketch.graph._ivf`.
+points, one pair at a time: exactly symmetric, exactly zero between duplicates, and bit-identical
+whatever else is computed. If comparing all pairs would take too long, neighbours are
+searched in inverted lists; see :mod:`heatsketch.graph._ivf`.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ from heatsketch.graph._metrics import (
 )
 from heatsketch.graph._pairwise import DistanceTiles
 
-TILE_ENTRIES = 4_000_000  # 32 MB of float64 at a time for each thread
-FRONTIER = 32  # points that are asked at a time for the points linked to them
+TILE_ENTRIES = 4_000_000  # 32 MB of float64 per thread
+FRONTIER = 32  # points whose links are searched together
 
 
 def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euclidean") -> Any:
-    r"""Squared distances :math:`d(x_i, x_j)^2` between the points of ``X`` that are neighbours.
+    r"""Return squared distances :math:`d(x_i, x_j)^2` between neighbours.
 
     Parameters
     ----------
@@ -86,18 +86,17 @@ def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euc
         Points; with ``metric="precomputed"`` their distances, dense or sparse.
     n_neighbors : int or None, default=None
         Keep a pair if one of the two is among the ``n_neighbors`` nearest of the other;
-        a point is the first neighbour of itself. Among points at one distance a second one
-        decides; copies are all kept.
-        None keeps every pair.
+        a point is the first neighbour of itself. Ties are broken by a second distance; duplicates
+        are all kept. None keeps every pair.
     metric : str or callable, default="euclidean"
         A name from ``METRICS`` or ``ALIASES``, ``"precomputed"``, or a function of two points.
 
     Returns
     -------
     array or CSR array of shape (n_points, n_points)
-        Symmetric to the last bit, in float32 if that holds the numbers of ``X`` exactly (float16,
-        integers of at most 16 bits, truth values), and in float64 otherwise. In the sparse form
-        a stored zero is a distance of zero, and what is not stored is no neighbour.
+        Exactly symmetric, in float32 if that represents the dtype of ``X`` exactly (float16,
+        integers of at most 16 bits, booleans), and in float64 otherwise. In a sparse result a
+        stored zero is a distance of zero, and pairs that are not stored are not neighbours.
 
     Examples
     --------
@@ -117,7 +116,7 @@ def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euc
 
 
 def _checked(X: Any, metric: Any) -> Any:
-    """Look at what an estimator has looked at already when it comes to :func:`find_neighbors`."""
+    """Validate ``X`` as the estimators do before :func:`find_neighbors`."""
     is_given = metric == "precomputed"
     X = plain_distances(X, "X") if is_given else plain_floats(X)
     check_rows(X)
@@ -127,19 +126,19 @@ def _checked(X: Any, metric: Any) -> Any:
         check_square(X, name="metric='precomputed'")
         check_zero_diagonal(X)
     if sparse.issparse(X):
-        return sparse.csr_array(X)  # a matrix of scipy's older kind, too
+        return sparse.csr_array(X)  # also converts scipy's older sparse matrices
     if is_given:  # a sparse graph of nearest neighbours need not be symmetric
         check_symmetric(X, name="metric='precomputed'")
     return X
 
 
 def squared_distances(X_new: Any, X: Any, *, metric: Any = "euclidean") -> Any:
-    """Squared distances from each row of ``X_new`` to each row of ``X``.
+    """Return squared distances from each row of ``X_new`` to each row of ``X``.
 
     Parameters
     ----------
     X_new : array or sparse matrix of shape (n_new, n_features)
-        With ``metric="precomputed"`` distances, dense or sparse.
+        Points; with ``metric="precomputed"`` their distances, dense or sparse.
     X : array or sparse matrix of shape (n_points, n_features)
     metric :
         As for :func:`neighbor_graph`.
@@ -147,7 +146,7 @@ def squared_distances(X_new: Any, X: Any, *, metric: Any = "euclidean") -> Any:
     Returns
     -------
     array of shape (n_new, n_points)
-        A CSR array where sparse distances were given.
+        A CSR array if sparse distances were given.
 
     Examples
     --------
@@ -172,29 +171,29 @@ def squared_distances(X_new: Any, X: Any, *, metric: Any = "euclidean") -> Any:
 
 @dataclass(frozen=True)
 class Neighbors:
-    """Training points, and the rule by which others are their neighbours.
+    """Training points, and the rule for their neighbours among new points.
 
     Attributes
     ----------
     points : array or sparse matrix
-        The training points, in the order of :attr:`order`; each once if copies share rows.
+        The training points, in the order of :attr:`order`; each once if duplicates share rows.
     order : array of shape (n_points,)
-        Which row of the given ``X`` each point is: near points next to each other.
+        Row of the given ``X`` for each point; near points are adjacent.
     metric, n_neighbors :
         As given.
     radii : array of shape (n_points,) or None
         Squared distance of each point to its last neighbour.
     lists : NeighborLists or None
-        Where neighbours are looked for.
+        Inverted lists in which neighbours are searched.
     starts : array of shape (n_points + 1,) or None
-        Where the copies of each point begin in :attr:`order`, if copies share rows.
+        Start of the duplicates of each point in :attr:`order`, if duplicates share rows.
     ties : array of shape (n_points,) or None
-        Second distance of each point to its last neighbour, by which those at the same distance
-        are neighbours or not (:mod:`heatsketch.graph._ivf`); None where all are.
+        Second distance of each point to its last neighbour, which breaks ties
+        (:mod:`heatsketch.graph._ivf`); None if all tied points are neighbours.
 
     Examples
     --------
-    A training point given again has its old row:
+    A training point passed as a new point gets its row of the graph:
 
     >>> import numpy as np
     >>> from heatsketch.graph._neighbors import find_neighbors
@@ -214,25 +213,26 @@ class Neighbors:
     ties: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return plain arrays."""
+        """Return the state as plain arrays."""
         return plain(vars(self))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take plain arrays."""
+        """Restore the state from plain arrays."""
         vars(self).update(from_plain(state))
 
     def distances_to(self, X_new: Any) -> Any:
-        """Squared distances from new points to the training points near them.
+        """Return squared distances from new points to their training neighbours.
 
         Parameters
         ----------
         X_new : array or sparse matrix of shape (n_new, n_features)
-            With ``metric="precomputed"`` the distances to the training points as given.
+            Points; with ``metric="precomputed"`` their distances to the training points in the
+            given order.
 
         Returns
         -------
         array or CSR array of shape (n_new, n_points)
-            Columns in the order of the points, of which copies that share rows are one.
+            Columns are in the order of ``points``; duplicates that share rows have one column.
         """
         X_new = _floats(X_new)
         if self.metric == "precomputed" and self.starts is not None:
@@ -249,7 +249,7 @@ class Neighbors:
         return _stack(_over_tiles(partial(self._near, X_new), X_new, self.points, self.metric))
 
     def _near(self, X_new: Any, rows: slice, d2: np.ndarray) -> sparse.csr_array:
-        """Return which points some rows find, or are found by."""
+        """Return squared distances to the points that rows find or are found by."""
         near = _nearest(X_new, self.points, self.metric, self.n_neighbors, rows, d2)[0]
         near |= d2 < self.radii
         places = np.divmod(np.flatnonzero(d2 == self.radii), d2.shape[1])
@@ -268,23 +268,23 @@ def find_neighbors(
     metric: Any = "euclidean",
     n_probes: int | Callable[[np.ndarray, ListTree], int] | None = None,
 ) -> tuple[Neighbors, Any]:
-    """Who is near whom, remembered for new points, and the squared distances.
+    """Find neighbours; return the rule for new points and the squared distances.
 
     Parameters
     ----------
     X, n_neighbors, metric :
         As for :func:`neighbor_graph`.
     n_probes : int, callable or None, default=None
-        In how many inverted lists each point looks for neighbours, with metric
-        "euclidean" or "cosine" and dense points; or a function that chooses it, given the
-        points and their tree of lists. None looks everywhere.
+        Number of inverted lists in which the neighbours of each point are searched, with metric
+        "euclidean" or "cosine" and dense points; or a function that chooses it from the
+        points and their tree of lists. None searches all points.
 
     Returns
     -------
     neighbors : Neighbors
     d2 : array or CSR array of shape (n_points, n_points)
-        As :func:`neighbor_graph` gives it, but with rows and columns in the order
-        ``neighbors.order``, which is that of ``X`` unless there are lists.
+        Graph as from :func:`neighbor_graph`, but with rows and columns in the order
+        ``neighbors.order``, which is that of ``X`` unless inverted lists are used.
 
     Examples
     --------
@@ -317,7 +317,7 @@ def find_neighbors(
     near, *limits = zip(*_over_tiles(nearest, X, X, metric), strict=True)
     radii, ties = (np.concatenate(parts) for parts in limits)
     neighbors = Neighbors(X, order, metric, n_neighbors, radii, ties=ties)
-    if callable(metric) or metric == "precomputed":  # these may be symmetric but for rounding
+    if callable(metric) or metric == "precomputed":  # these may be asymmetric by rounding errors
         return neighbors, neighbors.distances_to(X)
     graph = _stack(list(near))
     found = Found(graph.indptr, graph.indices, graph.data)
@@ -341,10 +341,10 @@ def _listed_neighbors(
 
 
 def label_components(K: Any) -> tuple[int, Any]:
-    """Connected components of an affinity matrix: their number, and the label of each row.
+    """Return the number of connected components of an affinity and their labels.
 
-    A link counts if it is stronger than rounding: an affinity below machine precision
-    times the largest of its row carries no heat in any number of steps that one could take.
+    Links weaker than rounding errors are ignored: an affinity below machine precision times the
+    largest of its row transports no heat in any realistic number of steps.
 
     Parameters
     ----------
@@ -354,7 +354,7 @@ def label_components(K: Any) -> tuple[int, Any]:
     -------
     n_components : int
     labels : array of int of shape (n,)
-        From 0 on, in the order of their first rows.
+        Component of each row, numbered from 0 in the order of their first rows.
 
     Examples
     --------
@@ -380,10 +380,10 @@ def label_components(K: Any) -> tuple[int, Any]:
 
 
 def _label_components(tile: Callable[..., np.ndarray], least: np.ndarray) -> tuple[int, np.ndarray]:
-    """Visit, from one point after the other, all that are linked to it.
+    """Label components by graph search over tiles of a matrix.
 
-    Each point is asked once, for the points that have not been reached yet; where all are linked,
-    the first one reaches them.
+    Each point is visited once and compared with the points not reached yet. If all points are
+    linked to the first one, it reaches all of them.
     """
     unreached, n_components = np.arange(len(least)), 0
     labels = np.empty(len(least), np.int32)
@@ -405,18 +405,18 @@ def _label_components(tile: Callable[..., np.ndarray], least: np.ndarray) -> tup
 
 
 def _over_tiles(function: Callable, X_new: Any, X: Any, metric: Any) -> list:
-    """Apply a function to (rows, their squared distances), a few rows at a time, in threads."""
+    """Apply a function to batches of rows and squared distances, in threads."""
     if metric != "precomputed":
         check_width(X_new, X)
     squares = squared_distances_to(X, metric)
-    # A function of the user's own takes its time, and Ctrl-C waits for the end of a tile.
+    # User-defined metrics are slow, and Ctrl-C takes effect only at the end of a tile.
     entries = TILE_ENTRIES // 1000 if callable(metric) else TILE_ENTRIES
     step = max(1, entries // X.shape[0])
 
     def apply(start: int) -> Any:
         rows = slice(start, start + step)
-        # Compared and stored in the dtype of X, so that a radius read back from the graph
-        # is the radius that made the graph.
+        # Compare in the dtype of X, in which distances are stored, so that radii taken from the
+        # graph are the radii that defined it.
         with np.errstate(over="ignore", invalid="ignore"):
             d2 = squares(X_new[rows]).astype(X_new.dtype, copy=False)
         _check_finite(d2, start, metric)
@@ -433,10 +433,10 @@ def _radii(d2: np.ndarray, n_neighbors: int) -> np.ndarray:
 def _nearest(
     X_new: Any, X: Any, metric: Any, n_neighbors: int, rows: slice, d2: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return which points some rows find, their squared radii, and the second ones."""
+    """Return a mask of the nearest points of rows, their radii and second radii."""
     radii, ties = _radii(d2, n_neighbors), np.full(len(d2), np.inf)
     near = d2 <= radii[:, np.newaxis]
-    if metric == "precomputed":  # there are no coordinates to decide among ties
+    if metric == "precomputed":  # without coordinates there is no second distance
         return near, radii, ties
     finders, places = np.divmod(np.flatnonzero(d2 == radii[:, np.newaxis]), d2.shape[1])
     seconds = second_distances(X_new[rows], finders, X, places)
@@ -451,16 +451,16 @@ def _nearest(
 def _entries(d2: np.ndarray, near: np.ndarray) -> sparse.csr_array:
     indptr = np.concatenate([[0], np.cumsum(near.sum(axis=1))])
     places = np.flatnonzero(near)
-    # Built by hand: scipy would drop the zeros, which are distances of zero.
+    # Built directly: scipy would drop the zeros, which are distances between duplicates.
     return sparse.csr_array((d2.ravel()[places], places % d2.shape[1], indptr), shape=d2.shape)
 
 
 def _stack(blocks: list[sparse.csr_array]) -> sparse.csr_array:
-    """Stack blocks of rows, with indices as narrow as their total number allows."""
+    """Stack blocks of rows, with the narrowest possible index dtype."""
     starts = np.cumsum([0] + [block.nnz for block in blocks], dtype=np.int64)
     n_columns = blocks[0].shape[1]
     dtype = index_dtype(n_columns, int(starts[-1]))
-    # A sum of int32 and a scalar is int32 in numpy 1, whatever the scalar is.
+    # In numpy 1, the sum of an int32 array and any scalar is int32.
     ends = [
         block.indptr[1:].astype(np.int64) + start
         for block, start in zip(blocks, starts[:-1], strict=True)
@@ -473,16 +473,16 @@ def _stack(blocks: list[sparse.csr_array]) -> sparse.csr_array:
 
 def _squares(distances: Any) -> sparse.csr_array:
     squared = sparse.csr_array(distances, copy=True)
-    squared.sum_duplicates()  # sorts, too
+    squared.sum_duplicates()  # also sorts
     squared.data **= 2
     return squared
 
 
 def _symmetric_squares(distances: Any) -> sparse.csr_array:
-    """Square a sparse graph of distances, in both directions and with a zero diagonal.
+    """Square and symmetrize a sparse graph of distances; store a zero diagonal.
 
-    scipy's ``maximum`` or ``+`` would drop stored zeros, which are duplicates of a point;
-    so the entries are listed twice, summed, and divided by how often they were listed.
+    ``maximum`` and ``+`` of scipy would drop stored zeros, which are distances between duplicates.
+    So each entry is listed in both directions, summed, and divided by its number of listings.
     """
     d2 = _squares(distances).tocoo()
     diagonal = np.arange(d2.shape[0])
@@ -497,7 +497,10 @@ def _symmetric_squares(distances: Any) -> sparse.csr_array:
 
 
 def _floats(X: Any) -> Any:
-    """Return floats that loops are compiled for: integers would wrap around or be cut off."""
+    """Convert to a float dtype of the compiled loops.
+
+    Integers would overflow or be truncated.
+    """
     return X.astype(float_dtype(X.dtype), copy=False)
 
 

@@ -1,8 +1,7 @@
-r"""A matrix over all pairs of points, recomputed, tile by tile, whenever it is used.
+r"""A matrix over all pairs of points, recomputed in tiles when it is used.
 
-It takes memory for the points alone, where the matrix would take that for all their pairs, and
-time for all pairs at each product. It answers ``@``, and a function of its entries is such a matrix
-again.
+It stores the points only, not the entries of all pairs, and computes all pairs in every product. It
+supports ``@`` and elementwise functions.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 from heatsketch._core.parallel import in_threads
 from heatsketch.graph._metrics import squared_distances_to
 
-TILE_ENTRIES = 2_000_000  # of a tile; each thread works on one
+TILE_ENTRIES = 2_000_000  # entries of a tile; each thread computes one at a time
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class DistanceTiles:
     function : callable
         Applied to the squared distances, entry by entry.
     scales : array of shape (n_points,), optional
-        What the squared distances are multiplied by before, once for each of the two points.
+        Factors by which the squared distances are multiplied first, one for each of the two points.
 
     Examples
     --------
@@ -56,7 +55,7 @@ class DistanceTiles:
 
     @property
     def dtype(self) -> np.dtype:
-        """The precision of the entries."""
+        """Dtype of the entries."""
         return self.points.dtype
 
     def tile(self, rows: Any, columns: Any = slice(None)) -> np.ndarray:
@@ -68,16 +67,16 @@ class DistanceTiles:
         return self.function(squares)
 
     def diagonal(self) -> np.ndarray:
-        """Return the diagonal: what becomes of a distance of zero."""
+        """Return the diagonal: the function of a distance of zero."""
         return self.function(np.zeros(self.points.shape[0], self.dtype))
 
     def __matmul__(self, block: Any) -> np.ndarray:
-        """Multiply a vector, or a block of column vectors."""
+        """Multiply by a vector or a block of column vectors."""
         step = max(1, TILE_ENTRIES // self.points.shape[0])
         rows = [slice(start, start + step) for start in range(0, self.points.shape[0], step)]
         return np.concatenate(in_threads(lambda some: self.tile(some) @ block, rows))
 
     def map_entries(self, function: Callable[[np.ndarray], np.ndarray]) -> DistanceTiles:
-        """Return the matrix of a function of the entries; nothing is computed yet."""
+        """Return the matrix of a function of the entries, without computing it."""
         before = self.function
         return replace(self, function=lambda squares: function(before(squares)))

@@ -1,4 +1,4 @@
-r"""Neighbours that a scikit-learn transformer finds, and the rule for new points.
+r"""Neighbours found by a scikit-learn transformer, and a rule for new points.
 
 With :math:`N(x)` the training points that the transformer lists for a point, itself included if it
 is one of them, and :math:`r_x` the distance to the last of these,
@@ -6,18 +6,18 @@ is one of them, and :math:`r_x` the distance to the last of these,
 .. math:: x \sim y \quad\text{if}\quad N(x) \cap N(y) \ne \emptyset
           \;\text{ and }\; d(x, y) \le \max(r_x, r_y).
 
-Where the search is exact, and no two distances tie, these are the neighbours of
-``graph/_neighbors.py``: a link is shared by both of its ends. The rule is symmetric, and
-needs nothing of a new point but its list and its coordinates. So a training point given again has
-the row that it had, whenever the transformer lists the same points for it; in which order, and with
-which rounding of their distances, does not matter. A search that is approximate gains some of the
-neighbours that it missed.
+If the search is exact and there are no ties, these are the neighbours of ``graph/_neighbors.py``:
+if :math:`y \in N(x)`, both lists contain :math:`y`. The rule is symmetric, and needs only the list
+and the coordinates of a new point. So a training point passed as a new point gets the same row if
+the transformer lists the same points for it; their order and the rounding of their distances do not
+matter. With an approximate search, the rule recovers some of the missed neighbours.
 
-A new point that is near no training point loses those who would list it but share nothing with it:
-0.5 % of the neighbours of held-out digits, 2 % with normal points in 10 dimensions, and 12 % in 64.
+A new point that is not close to any training point loses neighbours that would list it but share no
+listed point with it: 0.5 % of the neighbours of held-out digits, 2 % with normal points in 10
+dimensions, and 12 % in 64.
 
-Distances are computed here, in the metric of the estimator. Those of the transformer are only
-compared with them, since another metric would be a mistake.
+Distances are computed here, in the metric of the estimator. The distances of the transformer only
+serve as a check that it uses the same metric.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from heatsketch.graph._metrics import (
     squared_distances_to,
 )
 
-PAIRS = 2_000_000  # that each thread compares at a time
-ROWS_COMPARED = 1000  # whose distances are compared with those of the transformer
-DISAGREEMENT = 0.01  # of the median: a search in float32 rounds, another metric is far off
+PAIRS = 2_000_000  # pairs that a thread compares at a time
+ROWS_COMPARED = 1000  # rows whose distances are compared with those of the transformer
+DISAGREEMENT = 0.01  # allowed median relative difference: more than the rounding of float32
 
 
 @dataclass(frozen=True)
 class TransformerNeighbors:
-    """Training points, and the rule by which others are their neighbours.
+    """Training points, and the rule for their neighbours among new points.
 
     Attributes
     ----------
@@ -58,17 +58,17 @@ class TransformerNeighbors:
     points : array or CSR array of shape (n_points, n_features)
         The training points.
     order : array of shape (n_points,)
-        Which row of the given ``X`` each point is: the row of the same number.
+        Row of the given ``X`` for each point: always the row of the same index.
     metric : str or callable
         As given.
     lists : CSR array of shape (n_points, n_points)
-        One where the transformer lists a point for another.
+        Entry (i, j) is one if the transformer lists point j for point i.
     radii : array of shape (n_points,)
-        Squared distance of each point to the last one that is listed for it.
+        Squared distance of each point to the farthest point in its list.
 
     Examples
     --------
-    A training point given again has its old row:
+    A training point passed as a new point gets its row of the graph:
 
     >>> import numpy as np
     >>> from sklearn.neighbors import KNeighborsTransformer
@@ -91,15 +91,15 @@ class TransformerNeighbors:
     radii: np.ndarray
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return plain arrays."""
+        """Return the state as plain arrays."""
         return plain(vars(self))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take plain arrays."""
+        """Restore the state from plain arrays."""
         vars(self).update(from_plain(state))
 
     def distances_to(self, X_new: Any) -> sparse.csr_array:
-        """Squared distances from new points to the training points near them.
+        """Return squared distances from new points to their training neighbours.
 
         Parameters
         ----------
@@ -118,15 +118,15 @@ class TransformerNeighbors:
 def neighbors_by_transformer(
     X: Any, transformer: Any, *, metric: Any = "euclidean"
 ) -> tuple[TransformerNeighbors, sparse.csr_array]:
-    """Who is near whom, by the lists of a transformer, and the squared distances.
+    """Find neighbours with a transformer; return the rule and squared distances.
 
     Parameters
     ----------
     X : array or CSR array of shape (n_points, n_features)
     transformer : object
-        With ``fit`` and ``transform``, as scikit-learn's ``KNeighborsTransformer``: the latter
-        returns a sparse matrix of distances to the training points. It is fitted here. Its
-        ``fit_transform`` is not used, since that of some finds other neighbours than ``transform``.
+        Transformer with ``fit`` and ``transform``, like scikit-learn's ``KNeighborsTransformer``;
+        ``transform`` returns a sparse matrix of distances to the training points. It is fitted
+        here. ``fit_transform`` is not used, since some transformers then find other neighbours.
     metric : str or callable, default="euclidean"
         The metric of the transformer.
 
@@ -134,7 +134,7 @@ def neighbors_by_transformer(
     -------
     neighbors : TransformerNeighbors
     d2 : CSR array of shape (n_points, n_points)
-        Symmetric to the last bit; a stored zero is a distance of zero.
+        Exactly symmetric; a stored zero is a distance of zero.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def _near(
     training_radii: np.ndarray,
     measure: Measure,
 ) -> sparse.csr_array:
-    """Return the squared distances of those who share a listed point and are near enough."""
+    """Return squared distances of points that share a listed point and are near."""
     listed_by = sparse.csr_array(training_lists.T)
 
     def search(rows: slice) -> tuple[np.ndarray, ...]:
@@ -190,7 +190,7 @@ def _near(
 
 
 def _radii(lists: sparse.csr_array, measure: Measure) -> np.ndarray:
-    """Return the squared distance to the last point listed for each row."""
+    """Return the squared distance to the farthest point listed for each row."""
 
     def farthest(rows: slice) -> np.ndarray:
         some = lists[rows]
@@ -203,18 +203,18 @@ def _radii(lists: sparse.csr_array, measure: Measure) -> np.ndarray:
 
 
 def pair_chunks(sizes: np.ndarray, measure: Measure) -> Iterator[slice]:
-    """Cut rows so that a thread compares no more pairs at a time than it may, or those of a row."""
+    """Yield slices of rows with a limited number of pairs, at least one row each."""
     groups = np.cumsum(sizes) // max(PAIRS // measure.width, 1)
     ends = np.flatnonzero(np.diff(groups, append=np.inf)) + 1
     for start, stop in zip([0, *ends[:-1]], ends, strict=True):
         yield slice(int(start), int(stop))
 
 
-# --- what the transformer says ----------------------------------------------------------------
+# --- results of the transformer ---------------------------------------------------------------
 
 
 def _listed(transformer: Any, X: Any, n_points: int) -> sparse.csr_array:
-    """Return the graph of a transformer, each row with one entry at least."""
+    """Return the graph of a transformer; each row must have at least one entry."""
     graph = transformer.transform(X)
     if not sparse.issparse(graph) or graph.shape != (X.shape[0], n_points):
         raise HeatSketchError(
@@ -234,7 +234,7 @@ def _listed(transformer: Any, X: Any, n_points: int) -> sparse.csr_array:
 
 
 def _ones(graph: sparse.csr_array) -> sparse.csr_array:
-    """Return who is listed for whom; a stored zero is a distance of zero."""
+    """Return the listed pairs as ones, including stored zeros of the graph."""
     ones = np.ones(graph.nnz, np.float32)
     lists = sparse.csr_array((ones, graph.indices, graph.indptr), shape=graph.shape)
     lists.sum_duplicates()
@@ -242,7 +242,7 @@ def _ones(graph: sparse.csr_array) -> sparse.csr_array:
 
 
 def _check_metric(transformer: Any, graph: sparse.csr_array, measure: Measure) -> None:
-    """Compare distances to those of the transformer, as the median of some."""
+    """Raise if the distances of the transformer differ, by the median over some."""
     some = graph[:ROWS_COMPARED]
     first = np.repeat(np.arange(some.shape[0]), np.diff(some.indptr))
     ours, theirs = np.sqrt(measure(first, some.indices).astype(np.float64)), some.data
@@ -265,10 +265,10 @@ def _check_metric(transformer: Any, graph: sparse.csr_array, measure: Measure) -
 
 
 class Measure:
-    """Squared distances of some pairs of rows, the same bits whatever is computed beside them."""
+    """Squared distances of pairs of rows, bit-identical in any batch."""
 
     def __init__(self, X_new: Any, X: Any, metric: Any) -> None:
-        squared_distances_to(X, metric)  # rejects a metric that is unknown, or not for sparse X
+        squared_distances_to(X, metric)  # raises for unknown metrics, and those not for sparse X
         self.metric, self.dtype = metric, X.dtype
         self.is_sparse, self.is_listed = sparse.issparse(X), metric in LIST_METRICS
         self.queries = self._coordinates(X_new)
@@ -276,11 +276,11 @@ class Measure:
         self.width = 1 + (X.nnz // X.shape[0] if self.is_sparse else 0)
 
     def _coordinates(self, X: Any) -> Any:
-        """Return points whose Euclidean distances tell those wanted, or the points themselves."""
+        """Return points whose Euclidean distances give the metric, or the points."""
         if self.is_sparse:
             X = sparse.csr_array(X.astype(np.float64))
             X = X if self.metric == "euclidean" else LIST_METRICS[self.metric][0](X)
-            X.sum_duplicates()  # sorts, too: the order of a sum decides how it is rounded
+            X.sum_duplicates()  # also sorts, since the order of a sum affects its rounding
             return X
         return LIST_METRICS[self.metric][0](X) if self.is_listed else X
 
@@ -310,7 +310,7 @@ class Measure:
         return np.asarray(difference.multiply(difference).sum(axis=1)).ravel()
 
     def _by_rows(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        rows, starts = np.unique(first, return_index=True)  # which are sorted
+        rows, starts = np.unique(first, return_index=True)  # first is sorted
         squares = squared_distances_to
         parts = zip(rows, np.split(second, starts[1:]), strict=True)
         found = [

@@ -1,4 +1,4 @@
-"""Tables and graphs in files, by their extension; outputs are complete, or not there.
+"""Readers and writers of tables and graphs, by file extension.
 
 =================  ===========================================  =======  =======  ===============
 extension          what it is                                   blocks   writes   ids and labels
@@ -13,16 +13,17 @@ extension          what it is                                   blocks   writes 
 .edges .edgelist   lines ``i j`` or ``i j weight``, for graphs  no       no       nodes
 =================  ===========================================  =======  =======  ===============
 
-"Blocks" means that a table is read without ever being in memory as a whole, and "rows" that it is
-written so. numpy loads an array of ``.npz`` whole, and a CSC matrix inside ``.h5ad`` has to be
-converted. Ids and labels are in memory as a whole, but for ``.csv`` and ``.parquet``. Reading text,
-Parquet, zarr and h5ad needs the extra ``heatsketch[files]``.
+"Blocks: yes" means that a table is read in blocks, without loading all of it into memory, and
+"writes: rows" that it is written so. numpy loads an array of ``.npz`` as a whole, and a CSC matrix
+inside ``.h5ad`` has to be converted. Ids and labels are in memory as a whole, except for ``.csv``
+and ``.parquet``. Reading text, Parquet, zarr and h5ad needs the extra ``heatsketch[files]``.
 
-A graph may also be a list of edges in a table, or a sparse matrix of ``scipy.sparse.save_npz``, if
-:func:`read_graph` is asked for it.
+With :func:`read_graph`, a graph may also be a list of edges in a table, or a sparse matrix of
+``scipy.sparse.save_npz``.
 
-A damaged or invalid file is a :class:`~heatsketch.exceptions.FileFormatError` with the path, the
-cause and a remedy. Nothing is ever unpickled, and a missing chunk is an error.
+Outputs are atomic: they are complete, or absent. A damaged or invalid file raises
+:class:`~heatsketch.exceptions.FileFormatError` with the path, the cause and a remedy. Nothing is
+ever unpickled, and a missing chunk is an error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which columns are features, which are passed through, and what numbers become."""
+"""Selection and conversion of feature and passthrough columns."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import numpy as np
 from heatsketch.exceptions import FileFormatError
 
 NUMBERS = "biuf"  # kinds of dtype: bool, int, uint, float
-# Units that Python does not know, and of which numpy makes bare integers: digits after its own six.
+# Digits beyond microseconds of units that Python lacks, and that numpy converts to integers.
 FINER = {"ns": 3, "ps": 6, "fs": 9, "as": 12}
-FEW = 8  # names that go into a message
-LOOKED_AT = 10_000  # names that may be meant: comparing a million takes a minute
+FEW = 8  # most names in a message
+LOOKED_AT = 10_000  # most names compared for a suggestion: a million take a minute
 
 
 class Wanted(NamedTuple):
-    """What was asked of a file; the arguments of :func:`heatsketch.io.open_table`."""
+    """Request for a file: the arguments of :func:`heatsketch.io.open_table`."""
 
     columns: tuple[str, ...] | None = None
     labels: tuple[str, ...] = ()
@@ -31,12 +31,12 @@ class Wanted(NamedTuple):
 
 
 def numbered_names(n_columns: int) -> tuple[str, ...]:
-    """Return scikit-learn's names for columns that have none: x0, x1, ..."""
+    """Return scikit-learn's names for unnamed columns: x0, x1, ..."""
     return tuple(f"x{column}" for column in range(n_columns))
 
 
 def check_matrix(path: Path, shape: tuple[int, ...], dtype: Any, name: str = "the array") -> None:
-    """Raise for an array that is not a table of real numbers."""
+    """Raise if an array is not a table of real numbers."""
     dtype = np.dtype(dtype)
     if dtype.hasobject:
         raise FileFormatError(
@@ -68,7 +68,7 @@ def check_length(path: Path, what: str, shape: tuple[int, ...], n_rows: int) -> 
 
 
 def find_table(path: Path, shapes: Mapping[str, tuple[int, ...]], key: str | None) -> str:
-    """Return ``key`` if there is such an array, or the only array that may be a table."""
+    """Return ``key`` if it is an array, or the only array that can be a table."""
     if key is not None:
         return find_name(path, key, shapes, "key")
     tables = [name for name, shape in shapes.items() if len(shape) == 2]
@@ -83,7 +83,7 @@ def find_table(path: Path, shapes: Mapping[str, tuple[int, ...]], key: str | Non
 
 
 def find_name(path: Path, name: str, known: Collection[str], argument: str) -> str:
-    """Return ``name`` if it is among the known ones, else say which are near it."""
+    """Return ``name`` if it is known; otherwise raise with similar names."""
     if name in known:
         return name
     near = get_close_matches(name, list(islice(known, LOOKED_AT)), n=3, cutoff=0.6)
@@ -98,7 +98,7 @@ def find_name(path: Path, name: str, known: Collection[str], argument: str) -> s
 def column_positions(
     path: Path, names: Sequence[str], columns: Sequence[str] | None
 ) -> tuple[int, ...] | None:
-    """Return where the wanted columns are; None for all of them."""
+    """Return the positions of the wanted columns; None for all columns."""
     if columns is None:
         return None
     place = {name: position for position, name in enumerate(names)}
@@ -109,7 +109,7 @@ def column_positions(
 def choose_columns(
     path: Path, names: Sequence[str], numeric: Collection[str], wanted: Wanted
 ) -> tuple[str, ...]:
-    """Return the names of the features: those wanted, or all that are not passed through."""
+    """Return the feature names: those wanted, or all that are not passed through."""
     check_unique(path, names, "names of columns")
     for argument, given in (("labels", wanted.labels), ("ids", (wanted.ids,))):
         for name in given:
@@ -130,7 +130,7 @@ def choose_columns(
 
 
 def _no_numbers(path: Path, texts: list[str], others: list[str]) -> FileFormatError:
-    """Return the error for columns of text, with all that are to be named, if they are few."""
+    """Return the error for text columns, with all of their names if they are few."""
     cause = f"columns {texts[:FEW]} do" if texts[1:] else f"column {texts[0]!r} does"
     few, named, them = others[:FEW], texts[0], "them" if texts[1:] else "it"
     remedy = f"pass {them} through with labels={texts}, or use ids={named!r} for names of rows"
@@ -148,16 +148,16 @@ def check_unique(path: Path, names: Sequence[str], what: str) -> None:
 
 
 def carried(values: Any) -> np.ndarray:
-    """Return ids or labels in one of five dtypes, which every format can keep.
+    """Return ids or labels in one of five dtypes that every format supports.
 
-    bool, int64, uint64 (of 64 bits only), float64, and object for text: str, or None where a
-    value is missing. Dates and whatever else there is become text.
+    These are bool, int64, uint64 (for 64-bit unsigned integers only), float64, and object for text:
+    str, or None where a value is missing. Dates and all other types become text.
     """
     array = np.asarray(values)
     if array.ndim != 1:
-        return array  # which the caller rejects by its shape
+        return array  # the caller raises for its shape
     if array.dtype.kind in "SU" and not isinstance(values, np.ndarray):
-        # numpy's own text ends where a NUL is, and turns numbers among it into text.
+        # numpy's text dtype truncates at NUL, and converts mixed numbers to text.
         array = np.array([None, *values], dtype=object)[1:]
     kind = array.dtype.kind
     if kind == "b":
@@ -174,7 +174,7 @@ def carried(values: Any) -> np.ndarray:
 
 
 def _times(array: np.ndarray) -> list[str | None]:
-    """Return moments or durations as Python writes them, with their finer digits after it."""
+    """Return dates or durations as text, with digits beyond microseconds."""
     unit = np.datetime_data(array.dtype)[0]
     if unit not in FINER:
         return [_text(value) for value in array.tolist()]
@@ -187,7 +187,7 @@ def _times(array: np.ndarray) -> list[str | None]:
 
 
 def _with_finer(text: Any, rest: int | None, n_digits: int) -> str | None:
-    if not rest:  # or None, as the text is, of a value that is missing
+    if not rest:  # 0, or None for a missing value, whose text is None, too
         return text
     six = "" if "." in text else ".000000"
     return f"{text}{six}{rest:0{n_digits}}"
@@ -198,7 +198,7 @@ def _text(value: Any) -> str | None:
         return value
     if isinstance(value, bytes):
         return value.decode()
-    # NaN, pandas.NA and pandas.NaT are not equal to themselves, or do not say.
+    # NaN and pandas.NaT are not equal to themselves, and pandas.NA == pandas.NA is undefined.
     if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
         return None
     return str(value)

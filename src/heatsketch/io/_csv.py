@@ -1,7 +1,7 @@
-"""Text with separators: ``.csv`` with commas, ``.tsv`` with tabs, and either of them ``.gz``.
+"""Delimited text: ``.csv`` with commas, ``.tsv`` with tabs, also ``.gz``.
 
 ``pyarrow.csv`` parses the rows, a few hundred KiB at a time. Numbers are float64. Ids and labels
-are text, unchanged: ``007`` stays ``007``. An empty field among the numbers is NaN.
+are unchanged text: ``007`` stays ``007``. An empty field in a numeric column is NaN.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from heatsketch.io._output import Columns
 from heatsketch.io._table import Block, Table
 
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
-NUMERIC = ("double", "int64", "null")  # types that Arrow infers
+NUMERIC = ("double", "int64", "null")  # numeric types that Arrow infers
 MISSING = ["", "NA", "Na", "na", "NULL", "Null", "null"]
 SAMPLE_BYTES = 2**14  # of the lines from which types are inferred
-# Parsed at a time: some lines, if they are long. Arrow reads up to 32 blocks ahead.
+# Bytes parsed at a time, more if lines are long. Arrow reads up to 32 blocks ahead.
 BLOCK_BYTES, MOST_BLOCK_BYTES = 2**18, 2**22
 LONGEST_LINE = 2**24
 
 
 class _Layout(NamedTuple):
-    """The names of all columns, where the rows start, and how much of them is parsed at a time."""
+    """Column names, offset of the first row, and bytes parsed at a time."""
 
     path: Path
     names: tuple[str, ...]
@@ -45,7 +45,7 @@ class _Layout(NamedTuple):
 
 
 def open_csv(path: Path, wanted: Wanted) -> Table:
-    """Infer which columns hold numbers from the first lines, and count the rows."""
+    """Infer the numeric columns from the first lines, and count the rows."""
     with opened_binary(path) as file:
         names, start = _header(path, file, wanted.header)
         file.seek(start)
@@ -84,12 +84,12 @@ def _stream(
 
 
 def _batches(layout: _Layout, types: dict[str, str]) -> Iterator[Any]:
-    if layout.is_empty:  # which is an error of Arrow
+    if layout.is_empty:  # Arrow raises for empty input
         return
     path, names, start, block_bytes, _ = layout
     arrow = needed("pyarrow", path)
-    # A stream of Arrow, not of Python: threads of Arrow read ahead, and a thread that calls Python
-    # while the interpreter exits ends the process by abort().
+    # A stream of Arrow, not of Python: Arrow's threads read ahead, and a thread that calls Python
+    # while the interpreter exits aborts the process.
     with arrow.input_stream(str(path), compression="gzip" if _is_packed(path) else None) as file:
         file.read(start)
         try:
@@ -103,9 +103,9 @@ def _batches(layout: _Layout, types: dict[str, str]) -> Iterator[Any]:
 
 
 def _reader(path: Path, file: Any, names: Any, n_bytes: int, types: Any) -> Any:
-    """Return Arrow's reader of rows; without ``types`` it infers them from rows that are valid."""
+    """Return Arrow's row reader, which infers ``types`` from valid rows if None."""
     arrow = needed("pyarrow.csv", path)
-    encoding = "utf8" if types else "latin1"  # in which everything is text
+    encoding = "utf8" if types else "latin1"  # can decode any bytes
     on_invalid = None if types else lambda row: "skip"
     return arrow.open_csv(
         file,
@@ -126,7 +126,7 @@ def _reader(path: Path, file: Any, names: Any, n_bytes: int, types: Any) -> Any:
 
 
 def _numeric_columns(path: Path, names: tuple[str, ...], sample: bytes) -> set[str]:
-    """Return the columns that hold numbers in some lines, the last of which may be incomplete."""
+    """Return the numeric columns of a sample, whose last row may be incomplete."""
     if not sample:
         return set(names)
     file = io.BytesIO(sample)
@@ -135,13 +135,13 @@ def _numeric_columns(path: Path, names: tuple[str, ...], sample: bytes) -> set[s
 
 
 def csv_names(path: Path, header: bool | None) -> tuple[str, ...]:
-    """Return the names of all columns, of numbers or not."""
+    """Return the names of all columns, numeric or not."""
     with opened_binary(path) as file:
         return _header(path, file, header)[0]
 
 
 def _header(path: Path, file: IO[bytes], header: bool | None) -> tuple[tuple[str, ...], int]:
-    """Return the names of the columns, and where the rows start."""
+    """Return the names of the columns, and the offset of the first row."""
     lines = iter(lambda: file.readline(LONGEST_LINE), b"")
     text = (line.decode("utf-8" if number else "utf-8-sig") for number, line in enumerate(lines))
     rows = csv.reader(text, delimiter=_delimiter(path), strict=True)
@@ -159,7 +159,7 @@ def _header(path: Path, file: IO[bytes], header: bool | None) -> tuple[tuple[str
 
 
 def _check_separator(path: Path, name: str) -> None:
-    """Raise if a line that is one field here has another separator in it."""
+    """Raise if a line with a single field contains another separator."""
     ours = _delimiter(path)
     other = next((mark for mark in "\t;,|" if mark != ours and mark in name), None)
     if other is not None:
@@ -175,7 +175,7 @@ def _delimiter(path: Path) -> str:
 
 
 def opened_binary(path: Path) -> Any:
-    """Open a file, and decompress it if its name ends in ``.gz``."""
+    """Open a binary file, decompressed if its name ends in ``.gz``."""
     return gzip.open(path) if _is_packed(path) else path.open("rb")
 
 
@@ -187,7 +187,7 @@ def _is_packed(path: Path) -> bool:
 def write_csv(
     path: Path, columns: Columns, overwrite: bool
 ) -> Iterator[Callable[[Any, Any, Any], None]]:
-    """Write rows as they come: ids, numbers that read back unchanged, labels."""
+    """Write rows block by block: ids, numbers with full precision, labels."""
     before = [] if columns.ids is None else [columns.ids]
 
     def write(X: np.ndarray, ids: Any, labels: Any) -> None:
@@ -200,12 +200,12 @@ def write_csv(
     with ExitStack() as stack:
         file: Any = stack.enter_context(atomic_file(path, overwrite=overwrite))
         if _is_packed(path):
-            # Neither a name nor a time, so that the same rows are the same bytes.
+            # Without a name and a time, so that equal rows give equal bytes.
             file = stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
 
         def writer(texts: Iterable[str | None]) -> Any:
-            # Python leaves these without quotes, where they would end a line or begin a file.
+            # Python does not quote these, although they may end a line or act as a BOM.
             odd = any("\r" in value or "\ufeff" in value for value in texts if value is not None)
             quoting: Any = csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL
             return csv.writer(

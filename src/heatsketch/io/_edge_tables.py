@@ -1,4 +1,4 @@
-"""Lists of edges in tables: two columns for the ends of an edge, perhaps one for its weight."""
+"""Edge lists in tables: two columns of ends, and optionally one of weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from heatsketch.exceptions import FileFormatError
 from heatsketch.io._graphs import Graph, graph_of_edges
 from heatsketch.io._table import Table
 
-# What networkx, igraph, Gephi, pandas and others call the ends of an edge.
+# Names of the ends of an edge in networkx, igraph, Gephi, pandas and other tools.
 ENDS = (
     {"source", "target"},
     {"src", "dst"},
@@ -26,7 +26,7 @@ EXAMPLE = ["source", "target", "weight"]
 
 
 def edge_columns(names: Sequence[str], carried: Collection[str | None] = ()) -> tuple[str, ...]:
-    """Return the columns of a list of edges by their names: ends, weight; none if it is none.
+    """Return the columns of an edge list by their names; none if it is not one.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def edge_columns(names: Sequence[str], carried: Collection[str | None] = ()) -> 
 def edges_in_columns(
     path: Path, names: Sequence[str], columns: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """Return which columns are the ends of edges and their weight: as asked, or by their names."""
+    """Return the columns of ends and weight, as given, or else by their names."""
     chosen = edge_columns(names) if columns is None else tuple(columns)
     if not chosen and len(names) in (2, 3):
         chosen = tuple(names)
@@ -59,7 +59,7 @@ def edges_in_columns(
 
 
 def read_edges(table: Table, ends: Sequence[str]) -> Graph:
-    """Read a list of edges from a table with their weights for numbers, and ends for labels."""
+    """Read an edge list from a table with weights as features, ends as labels."""
     X, _, labels = table.read()
     nodes = [_node_names(table.path, name, labels[name]) for name in ends]
     number_of: dict[str, int] = {}
@@ -73,8 +73,8 @@ def read_edges(table: Table, ends: Sequence[str]) -> Graph:
 
 
 def _node_names(path: Path, column: str, values: Any) -> list[str]:
-    """Return names of nodes: text without blanks around it, integers without a point."""
-    if values.dtype.kind == "f":  # as integers with a gap among them are read
+    """Return node names: text without outer blanks, integers without a point."""
+    if values.dtype.kind == "f":  # integers with missing values are read as floats
         names = [f"{v:.17g}" if v == v else "" for v in values.tolist()]
     else:
         names = ["" if value is None else str(value).strip() for value in values.tolist()]

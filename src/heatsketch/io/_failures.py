@@ -1,4 +1,4 @@
-"""One wrapper for whatever goes wrong while a file is read."""
+"""Conversion of errors while reading files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from heatsketch._core.atomic_file import file_errors
 from heatsketch._core.memory import physical_memory
 from heatsketch.exceptions import FileFormatError, HeatSketchError, MemoryBudgetError
 
-# Of the system, not of what is in the file: libraries also raise OSError for damaged files.
+# Errors of the system, not of the file contents: libraries also raise OSError for damaged files.
 OF_THE_SYSTEM = {
     errno.ENOENT,
     errno.EACCES,
@@ -25,19 +25,19 @@ OF_THE_SYSTEM = {
     errno.EISDIR,
     errno.ENOTDIR,
 }
-LONGEST_CAUSE = 300  # characters: some libraries print the file into their messages
+LONGEST_CAUSE = 300  # characters: some libraries include the file in their messages
 
 
 class _LibraryNeededError(ImportError):
-    """A library that is not installed: no fault of the file."""
+    """Raised if a library is not installed, which is not an error of the file."""
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn every failure of every reader into a FileFormatError with the path and the cause.
+    """Convert errors of readers to FileFormatError with the path and the cause.
 
-    Parsers of hostile bytes raise almost anything: ``np.load`` alone leaks SyntaxError, TypeError,
-    EOFError and TokenError.
+    Parsers raise almost any error for damaged or malicious files: ``np.load`` alone raises
+    SyntaxError, TypeError, EOFError and TokenError.
     """
     try:
         yield
@@ -67,7 +67,7 @@ def shortened(error: Exception) -> str:
 
 
 def needed(library: str, path: Path) -> Any:
-    """Import an optional library, or raise an error that tells how to install it."""
+    """Import an optional library, or raise an error with the install command."""
     try:
         return importlib.import_module(library)
     except ImportError as error:
@@ -84,7 +84,7 @@ def check_memory(
     what: str,
     remedy: str = "read it in blocks, or choose some of its columns",
 ) -> None:
-    """Raise if something exceeds the memory of this machine, before any of it is allocated."""
+    """Raise if an object would exceed the memory, before it is allocated."""
     there = physical_memory()
     if n_bytes > there:
         raise MemoryBudgetError(

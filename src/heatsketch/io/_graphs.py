@@ -1,7 +1,7 @@
-"""Graphs: Matrix Market, ``.mtx``, and lists of edges, ``.edges`` or ``.edgelist``.
+"""Graph files: Matrix Market and edge lists (``.edges``, ``.edgelist``).
 
-Either way the graph is undirected: an edge may be listed once or in both directions, but not with
-two different weights.
+In both formats the graph is undirected: an edge may be listed once or in both directions, but not
+with two different weights.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ INTEGER = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
 
 @contextmanager
 def _text_lines(path: Path) -> Iterator[Iterator[str]]:
-    """Yield the lines of a text; one that is too long to be one is an error."""
+    """Yield the lines of a text file; raise if a line is too long."""
 
     def lines() -> Iterator[str]:
         while line := file.readline(LONGEST_LINE):
@@ -47,9 +47,9 @@ def _text_lines(path: Path) -> Iterator[Iterator[str]]:
 
 
 def _plain(text: str) -> str:
-    """Return text of numbers, unless ``float`` and ``int`` take more for a number than we do.
+    """Return text of numbers, and raise for syntax that only Python accepts.
 
-    They take the underscores of Python's sources, and digits of all scripts: ``1_2`` is an id, and
+    ``float`` and ``int`` accept underscores and the digits of all scripts, but ``1_2`` is an id,
     not twelve.
     """
     if "_" in text or not text.isascii():
@@ -58,7 +58,7 @@ def _plain(text: str) -> str:
 
 
 class _Claims(NamedTuple):
-    """What the first lines of a Matrix Market file say, found to be possible."""
+    """Header of a Matrix Market file, checked for plausibility."""
 
     layout: str
     field: str
@@ -70,7 +70,7 @@ class _Claims(NamedTuple):
 def read_matrix_market(path: Path) -> Graph:
     """Read a square matrix; its nodes are numbered from 0.
 
-    Not by ``scipy.io.mmread``: some damaged files end its process by a segmentation fault.
+    ``scipy.io.mmread`` is not used: some damaged files crash it with a segmentation fault.
     """
     with _text_lines(path) as lines:
         claims = _claims(path, lines)
@@ -84,7 +84,7 @@ def read_matrix_market(path: Path) -> Graph:
             "check that the file is whole",
         )
     if claims.layout == "array":
-        # By columns; of a symmetric one, from the diagonal down.
+        # In column order; if symmetric, from the diagonal down.
         columns, rows = np.divmod(np.arange(n_nodes**2), max(n_nodes, 1))
         pairs = np.stack([rows, columns], axis=1)
         pairs = pairs if claims.symmetry == "general" else pairs[rows >= columns]
@@ -95,7 +95,7 @@ def read_matrix_market(path: Path) -> Graph:
 
 
 def _claims(path: Path, lines: Iterator[str]) -> _Claims:
-    """Hold the sizes in the first lines against the size of the file, before any is allocated."""
+    """Check the sizes in the header against the file size, before any allocation."""
     banner = next(lines, "").lower().split()
     if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"]:
         raise FileFormatError(path, "it has no banner of Matrix Market", "check what it is")
@@ -112,7 +112,7 @@ def _claims(path: Path, lines: Iterator[str]) -> _Claims:
     whole = n_rows**2 if symmetry == "general" else n_rows * (n_rows + 1) // 2
     n_stored = whole if layout == "array" else rest[0]
     size = path.stat().st_size
-    # An entry takes two characters at least; a node without any entry cannot be embedded.
+    # An entry takes at least two characters; a node without entries cannot be embedded.
     if min(n_rows, n_stored) < 0 or 2 * n_stored > size or n_rows > 2 * n_stored:
         raise FileFormatError(
             path,
@@ -123,7 +123,7 @@ def _claims(path: Path, lines: Iterator[str]) -> _Claims:
 
 
 def _numbers(path: Path, lines: Iterator[str], n_fields: int) -> np.ndarray:
-    """Return the numbers of all lines, of which each has as many."""
+    """Return the numbers of all lines; raise unless each has ``n_fields``."""
     parts = [np.empty((0, n_fields))]
     while some := list(islice(lines, LINES_AT_ONCE)):
         rows = [line.split() for line in some if line.strip() and not line.startswith("%")]
@@ -155,7 +155,7 @@ def _indices(path: Path, numbers: np.ndarray, n_nodes: int) -> np.ndarray:
 
 
 def read_edge_list(path: Path) -> Graph:
-    """Read lines ``i j`` or ``i j weight``; lines that start with # or % are left out."""
+    """Read lines ``i j`` or ``i j weight``; # or % at the start marks a comment."""
     number_of: dict[str, int] = {}
     ends, weights = array("q"), array("d")
     n_fields = None
@@ -182,7 +182,7 @@ def read_edge_list(path: Path) -> Graph:
 def graph_of_edges(
     path: Path, number_of: dict[str, int], ends: array, weights: np.ndarray
 ) -> Graph:
-    """Return a graph with its nodes in order; ``ends`` are two for each edge, by their numbers."""
+    """Return a graph with sorted nodes; ``ends`` holds two node numbers per edge."""
     ids = _node_ids(list(number_of))
     place = np.argsort(np.argsort(ids, kind="stable"), kind="stable")
     pairs = place[np.frombuffer(ends, dtype=np.int64)].reshape(-1, 2)
@@ -192,7 +192,7 @@ def graph_of_edges(
 
 
 def graph_of_matrix(path: Path, matrix: Any) -> Graph:
-    """Return a graph with the entries of a square sparse matrix for edges; nodes are numbered."""
+    """Return a graph whose edges are the entries of a square sparse matrix."""
     n_rows, n_columns = matrix.shape
     if n_rows != n_columns:
         raise _not_square(path, n_rows, n_columns)
@@ -219,14 +219,14 @@ def _weight(path: Path, number: int, fields: list[str]) -> float:
 
 
 def _node_ids(names: list[str]) -> np.ndarray:
-    """Return integers if the names are just that, without leading zeros, and text otherwise."""
+    """Return integers if all names are integers without leading zeros, else text."""
     if all(INTEGER.fullmatch(name) for name in names):
         return np.array([int(name) for name in names], dtype=np.int64)
     return np.array(names, dtype=np.str_)
 
 
 def _undirected(path: Path, pairs: np.ndarray, weights: np.ndarray, n_nodes: int) -> Any:
-    """Return a symmetric matrix with each edge once, whichever way it was listed."""
+    """Return a symmetric matrix of edges listed in one direction or in both."""
     try:
         return undirected(pairs, weights, n_nodes, names=np.arange(n_nodes))
     except HeatSketchError as error:

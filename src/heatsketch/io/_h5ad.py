@@ -1,8 +1,8 @@
 """Files of single-cell tools, ``.h5ad``, read and written by ``anndata``.
 
-The table is ``X``, or the layer or entry of obsm that ``key`` names, dense or sparse in rows.
-Labels are columns of obs; ids are the names of obs, or another column of it. Embeddings are written
-to obsm, with ids and labels in obs. (``h5py`` and ``anndata`` are imported in this module only.)
+The table is ``X``, or the layer or entry of obsm named by ``key``, dense or sparse by rows. Labels
+are columns of obs; ids are the names of obs, or another column of it. Embeddings are written to
+obsm, with ids and labels in obs. (``h5py`` and ``anndata`` are imported in this module only.)
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ def _table_key(path: Path, file: Any, key: str | None) -> str:
     tables = [*(["X"] if "X" in file else []), *inside]
     if key is None and "X" not in tables:
         raise FileFormatError(path, "it has no X", f"name one of {tables[:8]} with key=")
-    # A bare name will do where it is the only one.
+    # A name without its folder is accepted if it is unique.
     bare = [table for table in tables if table.rpartition("/")[2] == key]
     return find_name(path, bare[0] if len(bare) == 1 else key or "X", tables, "key")
 
 
 def _matrix(path: Path, file: Any, key: str) -> Any:
-    """Return a dataset of HDF5, or a sparse matrix that is read in slices."""
+    """Return an HDF5 dataset, or a sparse matrix that is read in slices."""
     node = file[key]
     layout = node.attrs.get("encoding-type")
     if hasattr(node, "dtype"):
@@ -97,16 +97,16 @@ def _matrix(path: Path, file: Any, key: str) -> Any:
 
 
 def _checked(X: Any) -> Any:
-    """Return rows, if no index of a sparse matrix exceeds its shape."""
+    """Return rows, and raise if an index of a sparse matrix exceeds its shape."""
     if not sparse.issparse(X):
         return X
     X = sparse.csr_array(X)
-    X.check_format(full_check=True)  # else products would read memory that is not theirs
+    X.check_format(full_check=True)  # otherwise products would read out of bounds
     return X
 
 
 def _check_stored(path: Path, node: Any) -> None:
-    """Raise for data in another file, and for chunks that HDF5 would read as zeros."""
+    """Raise for data in other files, and for chunks read by HDF5 as zeros."""
     elsewhere = Path(node.file.filename) != path
     if not elsewhere and not hasattr(node, "dtype"):
         for part in node:
@@ -135,7 +135,7 @@ def write_h5ad(
 ) -> Iterator[Callable[[Any, Any, Any], None]]:
     """Keep all rows in memory, and write them at the end.
 
-    HDF5 writes to memory as well: a write to a full disk, in the middle of it, ends the process.
+    HDF5 writes to memory, too: if the disk is full, it would crash the process.
     """
     h5py, pandas = needed("h5py", path), needed("pandas", path)
     anndata, write_elem = needed("anndata", path), needed("anndata.io", path).write_elem
@@ -155,6 +155,6 @@ def write_h5ad(
         with h5py.File(image, "w") as file:
             write_elem(file, "/", anndata.AnnData(shape=(len(embedding), 0)))
             write_elem(file, "obs", pandas.DataFrame({**values, **text}, index=index))
-            # A checksum in every chunk.
+            # Every chunk has a checksum.
             write_elem(file, EMBEDDING, embedding, dataset_kwargs={"fletcher32": True})
         output.write(image.getbuffer())

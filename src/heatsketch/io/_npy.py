@@ -1,7 +1,7 @@
 """Files of one numpy array, ``.npy``.
 
-Rows are read by plain reads and not by a memory map: if another process truncates the file
-meanwhile, a read is an error, and a memory map ends the process (SIGBUS).
+Rows are read with plain reads and not with a memory map: if another process truncates the file
+meanwhile, a read raises an error, but a memory map crashes the process (SIGBUS).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from heatsketch.io._table import Table, array_table
 
 
 class ArrayLayout(NamedTuple):
-    """The header of an array, found to agree with the number of bytes that follow."""
+    """Header of an array, checked against the number of bytes that follow."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -33,7 +33,7 @@ class ArrayLayout(NamedTuple):
 
 
 def array_layout(path: Path, file: IO[bytes], n_bytes: int) -> ArrayLayout:
-    """Read the header of an array that takes ``n_bytes`` with it."""
+    """Read the header of an array; both together take ``n_bytes``."""
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
         shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(file)
@@ -53,7 +53,7 @@ def array_layout(path: Path, file: IO[bytes], n_bytes: int) -> ArrayLayout:
 
 
 def open_npy(path: Path, wanted: Wanted) -> Table:
-    """Read the header of an array of two axes."""
+    """Read the header of a two-dimensional array."""
     with path.open("rb") as file:
         shape, dtype, fortran_order, offset = array_layout(
             path, file, os.fstat(file.fileno()).st_size
@@ -88,11 +88,11 @@ def open_npy(path: Path, wanted: Wanted) -> Table:
 def write_npy(
     path: Path, columns: Columns, overwrite: bool
 ) -> Iterator[Callable[[Any, Any, Any], None]]:
-    """Write rows as they come; their number goes into the header at the end."""
+    """Write rows block by block, and their number to the header at the end."""
     n_rows = 0
 
     def write_header() -> None:
-        """Write the number of rows so far; numpy leaves space in the header for more digits."""
+        """Write the number of rows so far; the header has space for more digits."""
         description = np.lib.format.dtype_to_descr(columns.dtype)
         shape = (n_rows, len(columns.names))
         header = {"descr": description, "fortran_order": False, "shape": shape}

@@ -1,8 +1,8 @@
 """Several numpy arrays in one zip file, ``.npz``.
 
-The table is the only array of two axes, or the one that ``key`` names; ids and labels are arrays
-of one axis beside it. A sparse matrix of ``scipy.sparse.save_npz`` is read as one. numpy and scipy
-load an array whole: while rows are read, all of it is in memory.
+The table is the only two-dimensional array, or the one named by ``key``; ids and labels are
+one-dimensional arrays beside it. A sparse matrix of ``scipy.sparse.save_npz`` is read as such.
+numpy and scipy load an array as a whole: while rows are read, all of it is in memory.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from heatsketch.io._npy import ArrayLayout, array_layout
 from heatsketch.io._output import Columns, joined
 from heatsketch.io._table import Block, Table, array_table, slices
 
-TABLE, NAMES = "X", "names"  # of the arrays that we write
-SPARSE = {"data", "format", "shape"}  # of the arrays that scipy writes
+TABLE, NAMES = "X", "names"  # arrays that are always written
+SPARSE = {"data", "format", "shape"}  # arrays that scipy writes
 
 
 def open_npz(path: Path, wanted: Wanted) -> Table:
@@ -71,7 +71,7 @@ def open_npz(path: Path, wanted: Wanted) -> Table:
 
 
 def _layouts(path: Path) -> dict[str, ArrayLayout]:
-    """Return the layout of every array by its name."""
+    """Return the layout of every array by name."""
     layouts = {}
     with ZipFile(path) as archive:
         members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
@@ -123,15 +123,15 @@ def _sparse_shape(path: Path, layouts: dict[str, ArrayLayout]) -> tuple[int, int
 
 
 def _load_sparse(path: Path) -> Any:
-    """Return the matrix in rows, none of whose indices exceeds its shape."""
+    """Return the matrix in CSR format, with indices checked against its shape."""
     matrix = sparse.load_npz(path)
     if hasattr(matrix, "check_format"):
-        matrix.check_format(full_check=True)  # else products would read memory that is not theirs
+        matrix.check_format(full_check=True)  # otherwise products would read out of bounds
     return sparse.csr_array(matrix)
 
 
 def matrix_shape(path: Path) -> tuple[int, int] | None:
-    """Return the shape of the sparse matrix in a file; None if it holds something else."""
+    """Return the shape of the sparse matrix in a file; None if it holds none."""
     layouts = _layouts(path)
     return _sparse_shape(path, layouts) if set(layouts) >= SPARSE else None
 
@@ -165,11 +165,11 @@ def write_npz(
             for name, values in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, _plain_text(values), allow_pickle=False)
-                archive.compression = ZIP_DEFLATED  # of ids and labels
+                archive.compression = ZIP_DEFLATED  # for ids and labels
 
 
 def _plain_text(values: np.ndarray) -> np.ndarray:
-    """Return text as numpy stores it, and numbers as they are."""
+    """Return text in numpy's fixed-width dtype, and numbers unchanged."""
     if values.dtype.kind != "O":
         return values
     return np.array(["" if value is None else value for value in values], dtype=np.str_)

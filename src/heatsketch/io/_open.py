@@ -1,4 +1,4 @@
-"""From an extension to a reader or a writer: the only place where extensions are looked up."""
+"""Choice of reader or writer by extension, which only this module does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from heatsketch.io._zarr import open_zarr, write_zarr
 class _Format(NamedTuple):
     open: Callable[[Path, Wanted], Table]
     write: Callable[..., Any]
-    options: frozenset[str]  # of open_table, besides columns, that mean something here
+    options: frozenset[str]  # options of open_table, besides columns, that the format supports
 
 
 TEXT = _Format(open_csv, write_csv, frozenset({"labels", "ids", "header"}))
@@ -48,7 +48,7 @@ FORMATS = {
     ".h5ad": _Format(open_h5ad, write_h5ad, ARRAYS),
 }
 GRAPHS = {".mtx": read_matrix_market, ".edges": read_edge_list, ".edgelist": read_edge_list}
-# Tables that may be lists of edges, with what tells the names of their columns.
+# Tables that may be edge lists, with functions that return the names of their columns.
 EDGE_TABLES: dict[str, Callable[[Path, bool | None], tuple[str, ...]]] = {
     **dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz"), csv_names),
     ".parquet": parquet_names,
@@ -67,26 +67,26 @@ def open_table(
     key: str | None = None,
     header: bool | None = None,
 ) -> Table:
-    r"""Look at a file of rows, and get ready to read it.
+    r"""Open a file of rows and check its header.
 
     Parameters
     ----------
     path : str or path-like
-        A file or folder with one of the extensions of :data:`TABLE_EXTENSIONS`.
+        A file or folder with one of the extensions in :data:`TABLE_EXTENSIONS`.
     columns : sequence of str or None, default=None
         The features, by name and in this order; None for all columns that are neither labels nor
-        ids, which must all hold numbers. Columns without names are x0, x1, ... Give
-        ``()`` for labels and ids alone.
+        ids, which must then all be numeric. Unnamed columns are called x0, x1, ... Pass ``()`` to
+        read labels and ids only.
     labels : sequence of str, default=()
         Columns to pass through.
     ids : str or None, default=None
-        The column that names the rows. A file ``.h5ad`` has names of its own without it.
+        The column of row ids. By default, the ids of a ``.h5ad`` file are the names of obs.
     key : str or None, default=None
-        Which array of a file ``.npz`` or ``.zarr``, which layer or entry of obsm of a file
-        ``.h5ad``; needed only if there are several.
+        Array of a ``.npz`` or ``.zarr`` file, or layer or entry of obsm of a ``.h5ad`` file; needed
+        only if there are several.
     header : bool or None, default=None
-        Whether the first line of text is names. None takes it to be, unless it could be numbers,
-        in which case you have to say.
+        Whether the first line of a text file holds column names. None assumes that it does, and
+        raises if all of its fields are numbers.
 
     Returns
     -------
@@ -95,9 +95,9 @@ def open_table(
     Raises
     ------
     FileFormatError
-        If it is not what it should be, or lacks a column that was asked for.
+        If the file is invalid, or lacks a requested column.
     FileError
-        If the system does not let us read it.
+        If the operating system cannot read the file.
 
     Examples
     --------
@@ -141,19 +141,19 @@ def read_graph(
     columns: Sequence[str] | None = None,
     header: bool | None = None,
 ) -> Graph:
-    r"""Read a graph as a symmetric matrix of affinities, with the ids of its nodes.
+    r"""Read a graph as a symmetric affinity matrix, with the ids of its nodes.
 
     Parameters
     ----------
     path : str or path-like
-        A file with one of the extensions of :data:`GRAPH_EXTENSIONS`; a list of edges in a table
-        ``.csv``, ``.tsv`` or ``.parquet``; or a square sparse matrix, ``.npz``, as
-        ``scipy.sparse.save_npz`` writes it. Of an edge that is listed in both directions the
-        weights must agree; edges without weights weigh 1.
+        A file with one of the extensions in :data:`GRAPH_EXTENSIONS`; an edge list in a ``.csv``,
+        ``.tsv`` or ``.parquet`` table; or a square sparse matrix in a ``.npz`` file written by
+        ``scipy.sparse.save_npz``. If an edge is listed in both directions, the weights must agree;
+        edges without weights have weight 1.
     columns : sequence of str or None, default=None
-        Of a table: the two ends of an edge, and perhaps its weight. None finds them by their
-        names (``source`` and ``target`` and the like, ``weight``), or takes all if they are two
-        or three.
+        Columns of a table with the two ends of an edge, and optionally its weight. None finds them
+        by their names (``source`` and ``target`` or similar, ``weight``), or uses all columns if
+        there are two or three.
     header : bool or None, default=None
         As for :func:`open_table`.
 
@@ -202,7 +202,7 @@ def graph_in_table(
     carried: Iterable[str] = (),
     header: bool | None = None,
 ) -> str | None:
-    r"""Return why a table may be a graph, or None.
+    r"""Return the reason why a table may be a graph, or None.
 
     Parameters
     ----------
@@ -251,27 +251,27 @@ def table_writer(
     labels: Sequence[str] = (),
     overwrite: bool = False,
 ) -> Iterator[TableWriter]:
-    """Write a file of rows, block by block, that appears when it is complete, or never.
+    """Write a file of rows block by block; it appears only when it is complete.
 
     Parameters
     ----------
     path : str or path-like
-        With one of the extensions of :data:`TABLE_EXTENSIONS`.
+        Must have one of the extensions in :data:`TABLE_EXTENSIONS`.
     names : sequence of str
-        Of the columns of numbers. ``.npy`` and ``.h5ad`` (in obsm) keep only how many there are.
+        Names of the numeric columns. ``.npy`` and ``.h5ad`` (in obsm) keep only their number.
     dtype : float32, float64 or int64, default=float64
-        Of the numbers.
+        Dtype of the numeric columns.
     ids : str or None, default=None
         Name of the column of ids, if blocks have ids.
     labels : sequence of str, default=()
-        Names of the labels that all blocks have.
+        Names of the labels of all blocks.
     overwrite : bool, default=False
-        Whether an output of that name may be replaced.
+        Whether an existing output may be replaced.
 
     Yields
     ------
     TableWriter
-        Whose ``append`` takes a :class:`Block`.
+        Call its ``append`` with each :class:`Block`.
 
     Raises
     ------
@@ -325,14 +325,14 @@ def table_writer(
 def check_different_files(
     inputs: Iterable[str | os.PathLike[str]], output: str | os.PathLike[str]
 ) -> None:
-    """Raise for an output where something is read, whatever name or link it goes by.
+    """Raise if an output is also an input, under any name or link.
 
     Parameters
     ----------
     inputs : iterable of str or path-like
         Files and folders that are read.
     output : str or path-like
-        Must be none of them, nor in one of them, nor hold one of them.
+        Must not be one of the inputs, lie in one of them, or contain one of them.
 
     Examples
     --------
@@ -352,13 +352,13 @@ def check_different_files(
 
 
 def _extension(path: Path, known: dict[str, Any], what: str) -> str:
-    """Return the extension by which ``path`` is read, in lower case."""
+    """Return the extension that sets the format of ``path``, in lower case."""
     name = path.name.lower()
     for extension in sorted(known, key=len, reverse=True):
         if name.endswith(extension) and name != extension:
             return extension
     if ".parquet" in known and path.is_dir() and any(path.glob("*.parquet")):
-        return ".parquet"  # a folder as most tools write it, whatever its name
+        return ".parquet"  # most tools write a folder, under any name
     other = [name for name in (GRAPHS if known is FORMATS else FORMATS) if name not in known]
     other_kind = "graphs" if known is FORMATS else "tables"
     also = f" ({', '.join(other)} hold {other_kind})"
@@ -370,7 +370,7 @@ def _extension(path: Path, known: dict[str, Any], what: str) -> str:
 
 
 def check_readable(path: Path) -> None:
-    """Raise for what is not there, may not be read, is empty, or is neither a file nor a folder."""
+    """Raise if a path is missing, unreadable, empty, or neither file nor folder."""
     with file_errors(path, doing="read"):
         if path.is_dir():
             os.listdir(path)

@@ -1,4 +1,4 @@
-"""What a file of rows will hold, and the checks of every block on its way there."""
+"""Columns of an output, and validation of the blocks written to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heatsketch.io._table import Block
 
 
 class Columns(NamedTuple):
-    """The columns of an output: numbers, ids, and what is passed through."""
+    """The columns of an output: numbers, ids, and passthrough labels."""
 
     names: tuple[str, ...]
     dtype: np.dtype
@@ -23,7 +23,7 @@ class Columns(NamedTuple):
 
 
 def joined(columns: Columns, blocks: list[Block]) -> dict[str, np.ndarray]:
-    """Return the ids and the labels of all blocks by name; of no blocks, they are text."""
+    """Return ids and labels of all blocks by name; text if there are no blocks."""
     parts = {name: [block.labels[name] for block in blocks] for name in columns.labels}
     if columns.ids is not None:
         parts = {columns.ids: [block.ids for block in blocks], **parts}
@@ -31,7 +31,7 @@ def joined(columns: Columns, blocks: list[Block]) -> dict[str, np.ndarray]:
 
 
 class TableWriter:
-    """A file of rows that is being written; made by :func:`heatsketch.io.table_writer`.
+    """Writer of a file of rows, from :func:`heatsketch.io.table_writer`.
 
     Attributes
     ----------
@@ -49,12 +49,12 @@ class TableWriter:
         self._kinds: dict[str, str] = {}
 
     def append(self, block: Block) -> None:
-        """Write some rows after those that are there.
+        """Append rows to the file.
 
         Parameters
         ----------
         block : Block
-            With ids, and with labels, if and only if they were declared.
+            Must have ids and labels if and only if they were declared.
         """
         X = np.ascontiguousarray(block.X, dtype=self._columns.dtype)
         if X.ndim != 2 or X.shape[1] != len(self._columns.names):

@@ -1,9 +1,9 @@
-"""Parquet: one file, or a folder of files with the same columns, in the order of their names.
+"""Parquet: a file, or a folder of files of equal columns, sorted by name.
 
-A column of lists of numbers, all of one length, is as many columns: ``e`` is ``e_0``, ``e_1``, ...
-Embeddings are stored so.
+A column of lists of numbers, all of one length, is expanded to as many columns: ``e`` becomes
+``e_0``, ``e_1``, ... Embeddings are often stored like this.
 
-Pages are compared with their checksums where the file has them; ours do.
+Pages are verified against their checksums if the file has them; files written here do.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from heatsketch.io._failures import needed
 from heatsketch.io._output import Columns
 from heatsketch.io._table import Block, Table
 
-# Of each column chunk, so that a row group is never in memory as a whole.
+# Buffer of each column chunk, so that a row group is never in memory as a whole.
 BUFFER_BYTES = 2**16
 ARROW_NAMES = {"b": "bool", "i": "int64", "u": "uint64", "f": "float64", "O": "string"}
 
@@ -38,7 +38,7 @@ class ParquetTable(Table):
 
 
 class _Layout(NamedTuple):
-    """What is read of each batch: features, as a column and an index in its lists, and others."""
+    """Columns to read; a feature is a column and an index in its lists."""
 
     path: Path
     features: tuple[tuple[str, int], ...]
@@ -93,7 +93,7 @@ def _stream(layout: _Layout, files: tuple[Path, ...], rows: int) -> Iterator[Blo
     for batch in _batches(files, rows, list(columns)):
         yield _block(layout, batch, start)
         start += batch.num_rows
-    # Arrow would keep what it decoded: hundreds of MiB of a table with many columns.
+    # Arrow would keep decoded buffers: hundreds of MiB for a table with many columns.
     needed("pyarrow", layout.path).default_memory_pool().release_unused()
 
 
@@ -118,7 +118,7 @@ def _schema(files: tuple[Path, ...]) -> tuple[Any, int]:
 
 
 def parquet_names(path: Path, header: bool | None) -> tuple[str, ...]:
-    """Return the names of all columns, of numbers or not."""
+    """Return the names of all columns, numeric or not."""
     with _opened(_files(path)[0]) as file:
         return tuple(file.schema_arrow.names)
 
@@ -169,7 +169,7 @@ def _types() -> Any:
 
 
 def _numpy_dtype(kind: Any) -> Any:
-    """Return the dtype that holds a column's numbers; None if it holds none."""
+    """Return the dtype for the numbers of a column; None if it is not numeric."""
     types = _types()
     if types.is_nested(kind):
         return _numpy_dtype(kind.value_type) if hasattr(kind, "value_type") else None
@@ -179,7 +179,7 @@ def _numpy_dtype(kind: Any) -> Any:
 
 
 def _check_nested(path: Path, schema: Any, wanted: Wanted) -> None:
-    """Raise if a column of lists or records is asked for that cannot be read."""
+    """Raise if a requested column of lists or records cannot be read."""
     nested = {field.name: field.type for field in schema if _types().is_nested(field.type)}
     for name in (wanted.ids, *wanted.labels):
         if name in nested:
@@ -211,7 +211,7 @@ def _is_list(kind: Any) -> bool:
 
 
 def _lists(schema: Any, wanted: Wanted) -> list[str]:
-    """Return the columns of lists that may be asked for, as a whole or in part."""
+    """Return the list columns that may be requested, as a whole or in part."""
     names = [field.name for field in schema if _is_list(field.type)]
     if wanted.columns is None:
         return names
@@ -219,7 +219,7 @@ def _lists(schema: Any, wanted: Wanted) -> list[str]:
 
 
 def _parts(files: tuple[Path, ...], name: str) -> list[str]:
-    """Return the names of the columns that a column of lists is, by its first list."""
+    """Return the names of an expanded list column, by its first list."""
     for batch in _batches(files, 1, [name]):
         first = batch.column(0)[0]
         if first.is_valid and len(first):
@@ -232,7 +232,7 @@ def _parts(files: tuple[Path, ...], name: str) -> list[str]:
 
 
 def _matrix(layout: _Layout, batch: Any, name: str, start: int) -> np.ndarray:
-    """Return a column, or a column of lists, as a matrix; a missing list is a row of NaN."""
+    """Return a column or list column as a matrix, with NaN for missing lists."""
     column, dtype = batch.column(name), layout.dtype
     if name not in layout.widths:
         return _floats(column, dtype)[:, np.newaxis]
@@ -253,7 +253,7 @@ def _matrix(layout: _Layout, batch: Any, name: str, start: int) -> np.ndarray:
 
 
 def _floats(column: Any, dtype: np.dtype) -> np.ndarray:
-    """Return the numbers of a column; missing ones are NaN."""
+    """Return the numbers of a column, with NaN for missing values."""
     if column.type != str(dtype):
         column = column.cast(str(dtype).replace("float32", "float"), safe=False)
     return column.to_numpy(zero_copy_only=False)
@@ -267,7 +267,7 @@ def _is_whole(kind: Any) -> bool:
 
 
 def _columns_with_gaps(files: tuple[Path, ...], schema: Any, labels: Any) -> set[str]:
-    """Return the labels of integers with a missing value, which are floats in every block."""
+    """Return the integer labels with missing values, which are read as floats."""
     whole = [name for name in labels if _is_whole(schema.field(name).type)]
     batches = _batches(files, 2**16, whole) if whole else ()
     return {name for batch in batches for name in whole if batch.column(name).null_count}
@@ -281,7 +281,7 @@ def _carried(column: Any, may_have_gaps: bool = False) -> np.ndarray:
         return column.cast("double", safe=False).to_numpy(zero_copy_only=False)
     values = carried(column.to_numpy(zero_copy_only=False))
     if types.is_timestamp(column.type) and column.type.tz is not None:
-        # Arrow stores times of all zones as UTC, and numpy knows no zone.
+        # Arrow stores times of all zones as UTC, and numpy has no time zones.
         values[:] = [None if text is None else f"{text}+00:00" for text in values]
     return values
 
@@ -290,7 +290,7 @@ def _carried(column: Any, may_have_gaps: bool = False) -> np.ndarray:
 def write_parquet(
     path: Path, columns: Columns, overwrite: bool
 ) -> Iterator[Callable[[Any, Any, Any], None]]:
-    """Write rows as they come, each block as a row group."""
+    """Write rows block by block, each as a row group."""
     arrow, parquet = needed("pyarrow", path), needed("pyarrow.parquet", path)
     order = [*([] if columns.ids is None else [columns.ids]), *columns.names, *columns.labels]
     writer: Any = None
@@ -315,7 +315,7 @@ def write_parquet(
     with atomic_file(path, overwrite=overwrite) as file:
 
         def opened(its_schema: Any) -> Any:
-            # A dictionary of numbers that never come again is a waste of time and space.
+            # Dictionary encoding of numbers that do not repeat wastes time and space.
             repeated = [field.name for field in its_schema if field.type == arrow.string()]
             return parquet.ParquetWriter(
                 file, its_schema, write_page_checksum=True, use_dictionary=repeated
@@ -326,6 +326,6 @@ def write_parquet(
             if writer is None:
                 text = [name for name in (columns.ids, *columns.labels) if name is not None]
                 writer = opened(schema(dict.fromkeys(text, "O")))
-        finally:  # else it would try to, once the file is gone
+        finally:  # otherwise it would be closed after the file
             if writer is not None:
                 writer.close()

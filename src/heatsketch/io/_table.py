@@ -1,4 +1,4 @@
-"""A file of rows, read whole or in blocks."""
+"""Files of rows, read as a whole or in blocks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.io._columns import Wanted, column_positions
 from heatsketch.io._failures import check_memory, reading
 
-BLOCK_BYTES = 2**26  # of a block whose number of rows is left to us
+BLOCK_BYTES = 2**26  # default size of a block
 
 
 class Block(NamedTuple):
@@ -27,8 +27,8 @@ class Block(NamedTuple):
     ids : array of shape (n_rows,) or None
         One name or number for each row.
     labels : dict of str to array
-        The columns that are passed through. Numbers are bool, int64, uint64 or float64; text is
-        an object array of str, with None where a value is missing.
+        The passthrough columns. Numbers are bool, int64, uint64 or float64; text is an object array
+        of str, with None where a value is missing.
 
     Examples
     --------
@@ -45,27 +45,27 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Table:
-    """A file of rows whose header was read and checked; its rows can be read repeatedly.
+    """A file of rows with a checked header; its rows can be read repeatedly.
 
-    Made by :func:`heatsketch.io.open_table`. It keeps no file open between two readings.
+    Returned by :func:`heatsketch.io.open_table`. It keeps no file open between reads.
 
     Attributes
     ----------
     path : pathlib.Path
     names : tuple of str
-        Of the columns of ``X``.
+        Names of the columns of ``X``.
     n_rows : int
     dtype : dtype
-        Of ``X``: float32 if that holds every value of the columns exactly, as it does for float16,
+        Dtype of ``X``: float32 if it represents all values of the columns exactly, as for float16,
         float32, bool and integers of at most 16 bits; float64 otherwise.
     is_sparse : bool
-        Whether ``X`` comes as ``scipy.sparse.csr_array``.
+        Whether ``X`` is a ``scipy.sparse.csr_array``.
     has_ids : bool
         Whether blocks have ids.
     label_names : tuple of str
-        The labels that blocks have.
+        Names of the labels of blocks.
     stream : callable
-        Given a number of rows, yields all rows in order in blocks of at most that many.
+        Takes a number of rows, and yields all rows in order in blocks of at most that many.
 
     Examples
     --------
@@ -91,12 +91,12 @@ class Table:
     label_names: tuple[str, ...] = ()
 
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
-        """Iterate over all rows in order, holding one block in memory.
+        """Iterate over all rows in order, with one block in memory.
 
         Parameters
         ----------
         rows : int or None, default=None
-            Most rows of a block; None for as many as make 64 MiB.
+            Maximum number of rows of a block; None for blocks of 64 MiB.
 
         Yields
         ------
@@ -133,12 +133,12 @@ class Table:
             if not self.is_sparse:
                 X[start : start + len(block.X)] = block.X
                 start += len(block.X)
-                block = block._replace(X=None)  # or all of X would be held twice
+                block = block._replace(X=None)  # otherwise X would be in memory twice
             parts.append(block)
         if self.is_sparse:
             empty = sparse.csr_array((0, len(self.names)), dtype=self.dtype)
             X = sparse.vstack([empty, *(part.X for part in parts)], format="csr")
-        none = np.empty(0, dtype=object)  # ids and labels of no rows at all are text
+        none = np.empty(0, dtype=object)  # without rows, ids and labels are text
         ids = np.concatenate([part.ids for part in parts] or [none]) if self.has_ids else None
         labels = {
             name: np.concatenate([part.labels[name] for part in parts] or [none])
@@ -174,9 +174,9 @@ def array_table(
     kind: type[Table] = Table,
     **fields: Any,
 ) -> Any:
-    """Return a table of one matrix, with ids and labels that are in memory.
+    """Return a table of one matrix, with ids and labels in memory.
 
-    ``read`` yields all rows of the matrix, at most as many at a time as it is given.
+    ``read`` takes a number of rows, and yields all rows of the matrix, at most that many at a time.
     """
     positions = column_positions(path, names, wanted.columns)
 
@@ -203,5 +203,5 @@ def array_table(
 
 
 def slices(X: Any, rows: int) -> Iterator[Any]:
-    """Yield the rows of something that can be sliced, at most ``rows`` at a time."""
+    """Yield the rows of an array that can be sliced, at most ``rows`` at a time."""
     yield from (X[start : start + rows] for start in range(0, X.shape[0], rows))

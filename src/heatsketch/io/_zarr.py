@@ -1,7 +1,7 @@
-"""Folders of chunks, ``.zarr``.
+"""Zarr folders of chunks, ``.zarr``.
 
-zarr reads zeros for a chunk that is missing; here it is an error. So ours have a checksum in every
-chunk, and write chunks of zeros, too. (``zarr`` is imported in this module only.)
+zarr reads a missing chunk as zeros; here it is an error. Files written here therefore have a
+checksum in every chunk, and include chunks of zeros. (``zarr`` is imported in this module only.)
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from heatsketch.io._failures import check_memory, needed
 from heatsketch.io._output import Columns, joined
 from heatsketch.io._table import Block, Table, array_table, slices
 
-MARK = "heatsketch"  # attribute of the groups that we write
+MARK = "heatsketch"  # attribute of the groups written here
 CHUNK_BYTES = 2**22
-TEXT_ROWS = 2**16  # of a chunk of ids or labels
+TEXT_ROWS = 2**16  # rows of a chunk of ids or labels
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class ZarrTable(Table):
-    """One array of a folder, and those beside it."""
+    """One array of a folder, with ids and labels in other arrays."""
 
     array: Any
 
 
 def open_zarr(path: Path, wanted: Wanted) -> Table:
-    """Read the metadata, the ids and the labels, and check that all chunks are there."""
+    """Read metadata, ids and labels, and check that all chunks are present."""
     if not path.is_dir():
         raise FileFormatError(path, "it is a file, not a folder", "unpack it into a folder first")
     zarr = needed("zarr", path)
@@ -87,21 +87,21 @@ def open_zarr(path: Path, wanted: Wanted) -> Table:
 
 def _read(path: Path, array: Any, rows: int) -> Iterator[np.ndarray]:
     chunk = (array.shards or array.chunks)[0]
-    step = max(1, rows // chunk) * chunk  # so that each chunk is unpacked once
+    step = max(1, rows // chunk) * chunk  # so that each chunk is decompressed once
     for X in slices(array, step):
         yield from slices(X, rows)
-    _check_stored(path, array)  # or a chunk that vanished meanwhile would be zeros
+    _check_stored(path, array)  # a chunk removed meanwhile would be read as zeros
 
 
 def _arrays(zarr: Any, root: Any) -> dict[str, Any]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of files that are not zarr's
+        warnings.simplefilter("ignore", UserWarning)  # about foreign files
         members = root.members(max_depth=None)
     return {name: member for name, member in members if isinstance(member, zarr.Array)}
 
 
 def _check_stored(path: Path, array: Any) -> None:
-    """Raise if a chunk is missing or a link to elsewhere, or if reading it would run code."""
+    """Raise if a chunk is missing or links outside, or if reading may run code."""
     codecs = {k: v for k, v in array.metadata.to_dict().items() if k != "attributes"}
     if "pickle" in json.dumps(codecs, default=str).lower():
         raise FileFormatError(
@@ -131,7 +131,7 @@ def _check_stored(path: Path, array: Any) -> None:
 def write_zarr(
     path: Path, columns: Columns, overwrite: bool
 ) -> Iterator[Callable[[Any, Any, Any], None]]:
-    """Write rows as they come, in whole chunks; ids and labels at the end."""
+    """Write rows in complete chunks as they arrive; ids and labels at the end."""
     zarr = needed("zarr", path)
     n_columns = len(columns.names)
     chunk = max(1, CHUNK_BYTES // (n_columns * columns.dtype.itemsize))
@@ -167,10 +167,10 @@ def write_zarr(
 
 @contextmanager
 def _local_store(path: Path, folder: Path) -> Iterator[Any]:
-    """Give zarr's store of files, but one that writes in turn, and nothing after the block.
+    """Yield a zarr file store with sequential writes, which stop after the block.
 
-    zarr writes in several threads. Those that still run when one has failed, or at Ctrl-C, would
-    write into the folder while it is removed.
+    zarr writes in several threads. Threads that still run after one has failed, or after Ctrl-C,
+    would write into the folder while it is removed.
     """
     storage = needed("zarr.storage", path)
     turn, ended = Lock(), False
@@ -212,7 +212,7 @@ def _new_array(path: Path, root: Any, name: str, **options: Any) -> Any:
     codecs = needed("zarr.codecs", path)
     return root.create_array(
         name,
-        # The checksum comes last, over the bytes that reach the disk.
+        # The checksum comes last, over the bytes written to disk.
         compressors=[codecs.ZstdCodec(level=1), codecs.Crc32cCodec()],
         config={"write_empty_chunks": True},
         **options,

@@ -1,3 +1,3 @@
-"""Model files: how a fitted model is written, checked and read again."""
+"""Model files: writing, validating and reading fitted models."""
 
 __all__: list[str] = []

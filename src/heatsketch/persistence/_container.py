@@ -1,13 +1,14 @@
-"""Model files: named arrays and a description of them, in which every bit is under a digest.
+"""Container of model files: named arrays and metadata, covered by digests.
 
 The file is a `safetensors <https://github.com/huggingface/safetensors>`_ file, which many
 programs can read: eight bytes with the length of a header, the header in JSON, and the arrays one
-after another. Its ``__metadata__`` begins with the SHA-256 of the header itself, taken over its
-length and all its bytes, with zeros in place of the digest. Then follows a text, JSON again, with
-the SHA-256 of every array, the version of the format, and the description.
+after another. Its ``__metadata__`` begins with the SHA-256 of the header, computed over its length
+and all its bytes, with zeros in place of the digest. It also contains a JSON string with the
+SHA-256 of every array, the version of the format, and the metadata of the model ("description").
 
-Nothing in a file is executed, and nothing is used before it is checked: a header is bounded, its
-arrays must fill the file exactly, and memory is allocated for no more than the file holds.
+Nothing in a file is executed, and nothing is used before it is validated: the size of the header is
+limited, its arrays must fill the file exactly, and no more memory is allocated than the size of the
+file.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 from heatsketch._core.atomic_file import atomic_file, file_errors
 from heatsketch.exceptions import FileFormatError, ModelVersionError, NotStorableError
 
-# Raise it with every change; and OLDEST_READER with those that an older reader must not ignore.
+# Increase it with every change; also OLDEST_READER if older readers must not ignore the change.
 FORMAT_VERSION = 1
 OLDEST_READER = 1
 
@@ -45,7 +46,7 @@ REMEDY = "restore it from a copy, or fit the model and save it again"
 
 
 class ModelFile(NamedTuple):
-    """The contents of a file."""
+    """Contents of a model file."""
 
     about: dict[str, Any]
     arrays: dict[str, np.ndarray]
@@ -57,17 +58,17 @@ class ModelFile(NamedTuple):
 def write_model_file(
     path: Any, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], *, overwrite: bool
 ) -> None:
-    """Write a description and arrays to a file, which appears when it is complete.
+    """Write a description and arrays to a file, atomically.
 
     Parameters
     ----------
     path : str or path-like
     about : mapping
-        The description, as JSON can hold it.
+        The description; must be serializable as JSON.
     arrays : mapping of str to array
-        Numbers, of any shape; written without a copy if they are in C order.
+        Numeric arrays of any shape; written without a copy if they are in C order.
     overwrite : bool
-        Whether a file of that name may be replaced.
+        Whether an existing file may be replaced.
 
     Examples
     --------
@@ -82,7 +83,7 @@ def write_model_file(
     >>> about["word"], arrays["x"]
     ('hello', array([0, 1, 2]))
     """
-    # The widest first, so that all are aligned for programs that map the file into memory.
+    # The largest itemsize first, so that all arrays are aligned if the file is mapped into memory.
     names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
     stored = {name: _as_stored(name, arrays[name]) for name in names}
     header = _header(about, stored)
@@ -128,7 +129,7 @@ def _header(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes
 
 
 def _digest(header: bytes | bytearray) -> bytes:
-    """Return the digest of a header and its length, with zeros in place of the digest."""
+    """Return the digest of a header and its length, with the digest zeroed."""
     blank = bytearray(header)
     blank[DIGEST] = ZEROS.encode()
     return sha256(blank).hexdigest().encode()
@@ -138,16 +139,16 @@ def _digest(header: bytes | bytearray) -> bytes:
 
 
 def read_model_file(path: Any) -> ModelFile:
-    """Read and check a whole file.
+    """Read and validate a whole file.
 
     Raises
     ------
     FileFormatError
-        If it is no model file, or any bit of it has changed.
+        If it is not a model file, or any bit of it has changed.
     ModelVersionError
         If only a later version can read it.
     FileError
-        If the system does not let us read it.
+        If it cannot be read.
     """
     with file_errors(path, doing="read"), _opened(path) as file:
         about, layout = _read_header(file, path)
@@ -162,9 +163,9 @@ def read_model_file(path: Any) -> ModelFile:
 
 
 def read_header(path: Any) -> dict[str, Any]:
-    """Read and check the description, with dtypes and shapes of the arrays but not the arrays.
+    """Read and validate the description, with dtypes and shapes of the arrays.
 
-    Raises what :func:`read_model_file` does.
+    The arrays are not read. Raises the same errors as :func:`read_model_file`.
     """
     with file_errors(path, doing="read"), _opened(path) as file:
         about, layout = _read_header(file, path)
@@ -174,14 +175,14 @@ def read_header(path: Any) -> dict[str, Any]:
 
 def _opened(path: Any) -> IO[bytes]:
     mode = os.stat(path).st_mode
-    # Opening a pipe would wait for its writer; opening a folder is an error of the system.
+    # Opening a pipe would wait for its writer. Folders pass, since opening one raises an OSError.
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise FileFormatError(path, "it is not a regular file", "give the path of a model file")
     return open(path, "rb")
 
 
 def _read_header(file: IO[bytes], path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the description, and dtype and shape of each array in the order of the file."""
+    """Return the description, and dtype and shape of each array in file order."""
     size = os.fstat(file.fileno()).st_size
     beginning = file.read(8 + len(BEGINNING))
     length = int.from_bytes(beginning[:8], "little")
@@ -223,7 +224,7 @@ def _check_version(path: Any, version: Any, reader: Any) -> None:
 
 
 def _layout(entries: dict[str, Any], digests: dict[str, str], n_bytes: int) -> dict[str, Any]:
-    """Return dtype and shape of each array; they must follow each other until the end."""
+    """Return dtype and shape of each array; arrays must fill the file exactly."""
     if entries.keys() != digests.keys():
         raise ValueError("not every array has a digest")
     layout, stop = {}, 0

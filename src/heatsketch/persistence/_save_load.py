@@ -1,6 +1,6 @@
-"""How a model goes to a file and comes back.
+"""Saving models to files and loading them.
 
-A file names one of our classes, and nothing in it is executed.
+A file names a class of heatsketch, and nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -27,41 +27,44 @@ from heatsketch.persistence._container import (
 )
 from heatsketch.persistence._schema import OPTIONAL, TABLES, TRAINING_DATA, Entries, InvalidPart
 
-# Parameters that say where and how to compute, and not what results: a file does not hold them.
+# Parameters that do not affect results and are not stored in files.
 OF_MACHINE = ("engine", "n_jobs", "verbose")
-LARGEST_POWER = 2**53  # beyond it not every integer is a float, and growing would never end
+LARGEST_POWER = 2**53  # not all larger integers are floats, and growing would not terminate
 
 
 class SaveMixin:
-    """A model that can be saved."""
+    """Mixin of models that can be saved."""
 
-    get_params: Callable[..., dict[str, Any]]  # of scikit-learn, beside which this is mixed in
+    get_params: Callable[..., dict[str, Any]]  # provided by scikit-learn's BaseEstimator
 
     def save(self, path: Any, *, overwrite: bool = False, training_data: bool = True) -> None:
-        """Write the fitted model to a file, from which :func:`heatsketch.load` restores it.
+        """Save the fitted model to a file that :func:`heatsketch.load` reads.
 
-        The file is complete or not there, whatever happens; no bit of it can change unnoticed;
-        and loading it executes nothing. The model that is loaded gives bit-identical numbers.
+        The file is written atomically, so that it is complete or absent. Every bit of it is covered
+        by a digest, and loading executes no code. The loaded model gives bit-identical results.
 
         Parameters
         ----------
         path : str or path-like
-            The extension ``.heatsketch`` is customary.
+            Path of the file, by convention with the extension ``.heatsketch``.
         overwrite : bool, default=False
-            Whether a file of that name may be replaced.
+            Whether an existing file may be replaced.
         training_data : bool, default=True
-            Whether the file holds training points and heat operator. Without them it is smaller,
-            and holds of a single point only its embedding, its id and its index in ``order_``,
-            where near ones may stand together; of all points together there are numbers and
-            curves, as ``epsilon_estimate_``. Distances and drift work, :meth:`transform` and all
-            that diffuses further do not.
+            Whether to store the training points and the heat operator. Without them the file is
+            smaller, and the only data of individual points are their embeddings, their ids and
+            their indices in ``order_``, in which near points may be adjacent. It also contains
+            summaries of all points, such as ``epsilon_estimate_``. Distances and drift work without
+            training data; :meth:`transform` and methods that diffuse further do not.
 
         Raises
         ------
         NotStorableError
-            If a parameter is a function, or an object that is none of ours.
+            If a parameter is a function or an object of another package, if the class is not one
+            of heatsketch, or if the model is kept on a cluster.
+        TrainingDataError
+            If ``training_data=True`` and the model was saved without its training data.
         OutputExistsError, FileError
-            If the file exists already, or the system does not let us write it.
+            If the file already exists, or cannot be written.
         """
         check_is_fitted(self)
         fitted = self.get_params(deep=False) | getattr(self, "parameters_", {})
@@ -82,9 +85,9 @@ class SaveMixin:
         write_model_file(path, about, entries.arrays, overwrite=overwrite)
 
     def _plain_parameters(self) -> dict[str, Any]:
-        """Return the parameters that a fit depends on, as plain values.
+        """Return the parameters that affect results, as plain values.
 
-        A metric has the one name that we have for it.
+        Aliases of metrics are replaced by their names.
         """
         plain = {
             name: value.item() if isinstance(value, np.generic) else value
@@ -95,7 +98,7 @@ class SaveMixin:
 
 
 def _entries(model: Any, training_data: bool) -> tuple[Entries, list[str]]:
-    """Return what a file holds of a model, and the names of its attributes."""
+    """Return the entries to store for a model, and the names of its attributes."""
     kind = type(model)
     if kind.__name__ not in TABLES or not kind.__module__.startswith("heatsketch."):
         raise NotStorableError(
@@ -121,19 +124,19 @@ def _entries(model: Any, training_data: bool) -> tuple[Entries, list[str]]:
 
 
 def _stored(kind: type, training_data: bool) -> list[str]:
-    """Return the attributes that a file may hold."""
+    """Return the names of the attributes that a file may contain."""
     left_out = set() if training_data else TRAINING_DATA
     return [name for name in TABLES[kind.__name__] if "." not in name and name not in left_out]
 
 
 def _without_scales(name: str, value: Any, training_data: bool) -> Any:
-    """Return an attribute, unless it is the distances of all points to their neighbours."""
+    """Return an attribute, but None for local scales without training data."""
     is_scales = name == "epsilon_" and isinstance(value, np.ndarray)
     return None if is_scales and not training_data else value
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return a parameter as JSON has it."""
+    """Return a parameter as a value that JSON can represent."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or type(value) in (bool, int, float, str):
@@ -148,22 +151,22 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _versions() -> dict[str, str]:
-    ours = sys.modules["heatsketch"].__version__  # an import would be a circle
+    ours = sys.modules["heatsketch"].__version__  # avoids a circular import
     others = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
     return {"heatsketch": ours, **others}
 
 
-# --- and back ---------------------------------------------------------------------------------
+# --- loading ----------------------------------------------------------------------------------
 
 
 def restored(path: Any, classes: Mapping[str, type]) -> Any:
-    """Return the model that a file holds.
+    """Return the model stored in a file.
 
     Parameters
     ----------
     path : str or path-like
     classes : mapping of str to class
-        What may be made.
+        Classes that may be created.
     """
     about, arrays = read_model_file(path)
     with invalid_in(path):
@@ -184,7 +187,7 @@ def restored(path: Any, classes: Mapping[str, type]) -> Any:
 
 @contextmanager
 def invalid_in(path: Any) -> Iterator[None]:
-    """Raise a FileFormatError with the path for an invalid part."""
+    """Convert InvalidPart errors to a FileFormatError with the path."""
     try:
         yield
     except InvalidPart as error:
@@ -192,7 +195,7 @@ def invalid_in(path: Any) -> Iterator[None]:
 
 
 def typed(about: Mapping[str, Any], name: str, kind: type) -> Any:
-    """Return an entry of a header, if it is of the type that it has to be."""
+    """Return an entry of a header, or raise if it has another type."""
     if type(about.get(name)) is not kind:
         raise InvalidPart(f"its {name} is {reprlib.repr(about.get(name))}")
     return about[name]
@@ -201,7 +204,7 @@ def typed(about: Mapping[str, Any], name: str, kind: type) -> Any:
 def _parameters(about: Mapping[str, Any], kind: Any) -> dict[str, Any]:
     given = typed(about, "parameters", dict)
     known = set(kind._get_param_names()) - set(OF_MACHINE)
-    # A later version may have parameters that it knows we do not need.
+    # Files of later versions may contain parameters that this version can ignore.
     if about["format_version"] <= FORMAT_VERSION and not given.keys() <= known:
         raise InvalidPart(f"its parameters are {sorted(given)}")
     return {name: value for name, value in given.items() if name in known}
@@ -220,7 +223,7 @@ def _set_attributes(model: Any, about: Mapping[str, Any], entries: Entries) -> N
 
 
 def _check_fit(model: Any, sizes: dict[str, Any]) -> None:
-    """Raise for parameters that cannot have led to such a fit."""
+    """Raise if the parameters are inconsistent with the fitted attributes."""
     n_features = sizes.setdefault("d", model.n_features_in_)
     if n_features != model.n_features_in_ or n_features < 1:
         raise InvalidPart(f"n_features_in_={model.n_features_in_}, with {sizes}")
@@ -229,7 +232,7 @@ def _check_fit(model: Any, sizes: dict[str, Any]) -> None:
     if not hasattr(model, "epsilon_"):
         return
     if "precomputed" in (model.metric, model.affinity) and n_features != sizes["n"]:
-        # Rows of such a width are multiplied by columns of n numbers.
+        # Rows of this width are multiplied by columns of length n.
         raise InvalidPart(f"there are {sizes['n']} points, with affinities to {n_features}")
     gaussian, local = model.affinity == "gaussian", model.epsilon == "local"
     has_epsilon = gaussian and not (local and model.heat_operator_ is None)

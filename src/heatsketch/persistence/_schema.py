@@ -1,13 +1,13 @@
-"""What a model file holds: one table, and the way of its rows into a file and out of it.
+"""Schema of model files: a table of parts, and code to store and load them.
 
-A model file holds named arrays and named plain values. The name of a part of a model is the path
-of attributes to it, ``neighbors_.lists.order`` for instance, and the table says what it is. A part
-that is read is checked first: dtype and shape must be those of the table, where a letter stands
+A model file contains named arrays and named plain values. The name of a part of a model is its
+attribute path, for instance ``neighbors_.lists.order``, and the table defines its type. A part
+is validated when it is read: dtype and shape must be those of the table, where a letter stands
 for the same size throughout a model (``n`` rows, ``k`` components, ``d`` features, ``u`` distinct
-points, ``*`` for any), and indices must point to what is there. So whatever a file says, no
-compiled loop reads where it should not.
+points, ``*`` for any), and indices must be in range. So no file can make a compiled loop read out
+of bounds.
 
-What a model holds twice is stored once.
+Objects that occur twice in a model are stored once.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from heatsketch.graph._neighbors import Neighbors
 
 DEEPEST_TREE = 16
 SCALARS = ("float32", "float64", "int32", "int64", "bool")
-KINDS = {"F": "f", "float": "f", "int": "iu"}  # of dtypes; F is that of the model
+KINDS = {"F": "f", "float": "f", "int": "iu"}  # kinds of dtypes; F is the dtype of the model
 
 
 @dataclass(frozen=True)
 class Array:
-    """An array, with a letter for each axis."""
+    """Type of an array, with a letter for each axis."""
 
     shape: str
     dtype: str = "F"
@@ -49,20 +49,20 @@ class Array:
 
 @dataclass(frozen=True)
 class Csr:
-    """A sparse matrix in rows, of the dtype of the model."""
+    """Type of a CSR matrix with the dtype of the model."""
 
     shape: str
 
 
 @dataclass(frozen=True)
 class Names:
-    """An array of strings."""
+    """Type of an array of strings."""
 
     shape: str
 
 
 def is_permutation(order: np.ndarray) -> bool:
-    """Return True if every number below the length appears once.
+    """Return True if ``order`` is a permutation of 0, ..., n - 1.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def is_permutation(order: np.ndarray) -> bool:
 
 
 def is_rising(starts: np.ndarray, end: int, *, strictly: bool = False) -> bool:
-    """Return True if numbers rise from zero to the end.
+    """Return True if the numbers increase from zero to ``end``.
 
     Examples
     --------
@@ -102,8 +102,8 @@ def _matrix(shape: str) -> dict[str, Any]:
 
 ORDER = Array("n", "int64", is_valid=is_permutation)
 CURVE = Array("t", "float", finite=False)
-# A name has an array, a sparse matrix, names, types of plain values, or a class, whose fields
-# follow. A dict has several of these, of which a file names one, by the word under "name?".
+# The type of a part is an Array, a Csr, Names, a tuple of types of plain values, or a class, whose
+# fields follow. A dict lists alternatives; the file names one of them in the value "name?".
 FEATURES: dict[str, Any] = {
     "n_features_in_": (int,),
     "feature_names_in_": Names("d"),
@@ -200,7 +200,7 @@ OPTIONAL = {
     "component_offsets_",
     "row_names_",
 }
-# Attributes that describe single points, without which there are still distances.
+# Attributes that describe individual points and are not needed for distances.
 TRAINING_DATA = {
     "before_last_",
     "neighbors_",
@@ -211,7 +211,7 @@ TRAINING_DATA = {
 }
 
 
-# --- parts that must fit together -------------------------------------------------------------
+# --- consistency of parts ---------------------------------------------------------------------
 
 
 def _neighbors_fit(neighbors: Neighbors) -> bool:
@@ -229,7 +229,7 @@ def _neighbors_fit(neighbors: Neighbors) -> bool:
 
 
 def _lists_fit(lists: NeighborLists) -> bool:
-    """Return True if nodes lie where their level says, and points in the order of their lists."""
+    """Return True if the levels of the tree and the list order are consistent."""
     n_nodes = 1
     for centroids, starts in lists.tree.levels:
         if len(starts) != n_nodes + 1 or not is_rising(starts, len(centroids)):
@@ -257,16 +257,16 @@ FITS: dict[type, Callable[[Any], bool]] = {
 }
 
 
-# --- into a file and out of it ----------------------------------------------------------------
+# --- storing and loading ----------------------------------------------------------------------
 
 
 class InvalidPart(Exception):  # noqa: N818 - becomes a FileFormatError where the path is known
-    """A part of a file that is not what the table says."""
+    """A part of a file that does not match the table."""
 
 
 @dataclass
 class Entries:
-    """The arrays and plain values of one file; and, while it is read, the sizes of letters."""
+    """Arrays and plain values of a file; when reading, also the sizes of letters."""
 
     table: dict[str, Any]
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
@@ -275,17 +275,17 @@ class Entries:
     objects: dict[str, Any] = field(default_factory=dict)
 
     def _kind(self, name: str) -> Any:
-        """Return the row of a name: levels of a tree are alike, and so are all neighbours."""
+        """Return the type of a part; all levels of a tree share one row of the table."""
         name = name.replace("heat_operator_.matrix.neighbors.", "neighbors_.")
         return self.table.get(re.sub(r"\.\d+", ".0", name))
 
     def _fields(self, name: str, kind: Any) -> dict[str, str]:
-        """Return the names of the fields of an object that the table has."""
+        """Return the fields of an object that are in the table."""
         names = {key: f"{name}.{key}" for key in kind.__match_args__}
         return {key: path for key, path in names.items() if self._kind(path) is not None}
 
     def put(self, name: str, value: Any) -> None:
-        """Enter a part of a model."""
+        """Store a part of a model."""
         kind = self._kind(name)
         if isinstance(kind, dict):
             words = [word for word, option in kind.items() if _is_a(value, option)]
@@ -317,7 +317,7 @@ class Entries:
         if self._is_known(name, array):
             return
         if array.flags.f_contiguous and not array.flags.c_contiguous:
-            # The order in memory decides in which order sums are rounded.
+            # Keep the memory layout, which determines how sums are rounded.
             array, self.values[name] = array.T, "transposed"
         self.arrays[name] = array
 
@@ -332,7 +332,7 @@ class Entries:
                 self.put(path, getattr(value, key))
 
     def _is_known(self, name: str, value: Any) -> bool:
-        """Return True if an object is there under another name, and enter that."""
+        """Return True if an object is already stored, and refer to its name."""
         for other, known in (self.arrays | self.objects).items():
             if known is value:
                 self.values[name] = {"same": other}
@@ -340,7 +340,7 @@ class Entries:
         return False
 
     def get(self, name: str) -> Any:
-        """Return a part of a model as it was, or raise InvalidPart."""
+        """Return a part of a model, or raise InvalidPart."""
         kind = self._kind(name)
         if isinstance(kind, dict):
             word = self._value(f"{name}?")
@@ -365,7 +365,7 @@ class Entries:
         return self.values[name]
 
     def _bind(self, name: str, letters: str, sizes: Any) -> None:
-        """Raise if a letter stood for another size before."""
+        """Bind letters to sizes, or raise if a letter has another size already."""
         if len(letters) != len(sizes):
             raise InvalidPart(f"{name} has shape {sizes}, and should have {len(letters)} axes")
         for letter, size in zip(letters, sizes, strict=True):
@@ -447,7 +447,7 @@ class Entries:
 
 
 def _is_a(value: Any, kind: Any) -> bool:
-    """Return True if a value is of a kind, whatever its shape."""
+    """Return True if a value has the given type, ignoring its shape."""
     if isinstance(kind, Array):
         return isinstance(value, np.ndarray) and (
             value.dtype.kind in KINDS.get(kind.dtype, ()) or value.dtype.name == kind.dtype

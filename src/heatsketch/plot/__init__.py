@@ -1,17 +1,17 @@
-r"""Pictures of a sketch: where points are, how the options were chosen, and what the errors are.
+r"""Plots of embeddings, of the choice of options, and of errors.
 
-Each function takes arrays or a fitted :class:`HeatSketch`, draws on the Axes that it is given or
-on new ones, and returns them. Axes say what they show, since a sketch of ``k`` columns has many
-shadows in the plane: the diffusion map out of it,
+Each function takes arrays or a fitted :class:`HeatSketch`, draws on the given or on new Axes, and
+returns them. The axis labels name the projection, since a sketch of ``k`` components has several in
+two dimensions: its diffusion map,
 
 .. math:: \lambda_1^p v_1, \; \lambda_2^p v_2,
 
-or its principal components. The first two components of a sketch are none of these, and a poor
-picture. Colours are those of Okabe and Ito, which the colour-blind can tell apart; marks and
-dashes differ, too, for those who print in grey. Functions draw in the style that is in use;
-``plt.style.use("heatsketch.plot.heatsketch")`` is that of our documentation.
+or its principal components. The first two components of a sketch are neither of these, and make a
+poor picture. The colours are those of Okabe and Ito, which are safe for colour-blind readers;
+markers and dashes also differ, for printing in grey. Functions use the current style; the style of
+the documentation is ``plt.style.use("heatsketch.plot.heatsketch")``.
 
-(matplotlib is imported when something is drawn.)
+matplotlib is imported on first use.
 """
 
 from heatsketch.plot._comparison import compare

@@ -1,4 +1,4 @@
-"""A picture of where groups of rows differ."""
+"""Plot of the rows around which groups differ."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ PALE = "#c9c9c9"  # rows around which groups do not differ
 
 
 def compare(Y: Any, found: Comparison, *, by: str = "ritz", ax: Any = None) -> Any:
-    r"""Points in the plane, those around which groups differ in colour.
+    r"""Plot points in two dimensions, coloured where groups differ.
 
     .. math:: \frac{\sum_j (A^p)_{ij} \, 1[g_j = a]}{\sum_j (A^p)_{ij}} - \pi_a
 
-    The colour of a flagged point is the effect: how much larger the share of a group is around it
-    than expected. With more than two groups the colour is the group. Rows that are not flagged
-    are grey.
+    The colour of a flagged point shows the effect: the share of a group around it minus the
+    expected share. With more than two groups it shows the group. Rows that are not flagged are
+    grey.
 
     Parameters
     ----------
     Y : HeatSketch, or array of shape (n, k)
-        A fitted model, or an embedding, of which the principal components are drawn. After
-        ``compare_to`` give the embeddings of training points and new points, in this order.
+        A fitted model, or an embedding, which is plotted by its principal components. After
+        ``compare_to``, pass the embeddings of training points and new points, in this order.
     found : Comparison
-        What ``compare`` or ``compare_to`` returned.
+        Result of ``compare`` or ``compare_to``.
     by : {"ritz", "pca"}, default="ritz"
         As for :func:`embedding`.
     ax : matplotlib Axes, optional
@@ -102,7 +102,7 @@ def _draw_groups(ax: Any, points: np.ndarray, found: Comparison) -> None:
 
 
 def _by_size(found: Comparison) -> np.ndarray:
-    """Return the flagged rows, the largest effects last, so that they are drawn on top."""
+    """Return the flagged rows, the largest effects last, to draw these on top."""
     rows = np.flatnonzero(found.flagged)
     return rows[np.argsort(np.abs(found.effect[rows]), kind="stable")]
 

@@ -1,4 +1,4 @@
-"""Pictures of curves and errors: power, epsilon, distances, distortion, drift."""
+"""Plots of curves and errors: power, epsilon, distances, distortion, drift."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ MOST_NAMES = 12
 
 
 def heat_trace(found: HeatTrace | HeatSketch, *, ax: Any = None) -> Any:
-    r"""How much of the heat kernel is left at each power, and the power that was chosen.
+    r"""Plot the heat trace against the power, and the chosen power.
 
     .. math:: \mathrm{tr}(A^{2p}), \qquad \mathrm{tr}(A^{2p})^2 / \mathrm{tr}(A^{4p})
 
     Parameters
     ----------
     found : HeatTrace, or HeatSketch
-        A model with ``power="all"``, or what :func:`heat_trace` found. The band is two
+        A model with ``power="all"``, or the result of :func:`heat_trace`. The band extends two
         standard errors to either side.
     ax : matplotlib Axes, optional
 
@@ -47,7 +47,7 @@ def heat_trace(found: HeatTrace | HeatSketch, *, ax: Any = None) -> Any:
     curve = _part(found, HeatTrace, "heat_trace_", 'power="all"')
     ax = new_axes(ax)
     band = 2 * curve.error
-    lowest = curve.trace.min() / 10  # a band that reaches zero has no end on this scale
+    lowest = curve.trace.min() / 10  # zero cannot be shown on a logarithmic scale
     ends = np.maximum(curve.trace - band, lowest), curve.trace + band
     ax.fill_between(curve.powers, *ends, color=BLUE, alpha=0.25, linewidth=0)
     ax.plot(curve.powers, curve.trace, "o-", color=BLUE, ms=4, label="heat trace")
@@ -66,14 +66,14 @@ def heat_trace(found: HeatTrace | HeatSketch, *, ax: Any = None) -> Any:
 
 
 def epsilon(found: EpsilonEstimate | HeatSketch, *, ax: Any = None) -> Any:
-    r"""Dimension that a kernel of each bandwidth sees, the bandwidth chosen, and its dimension.
+    r"""Plot the dimension estimated with each bandwidth, and the chosen bandwidth.
 
     .. math:: 2 \, \frac{d \log \sum_j \exp(-d_{ij}^2 / \varepsilon)}{d \log \varepsilon}
 
     Parameters
     ----------
     found : EpsilonEstimate, or HeatSketch
-        What :func:`estimate_epsilon` found, or a model with ``epsilon="auto"``.
+        Result of :func:`estimate_epsilon`, or a model with ``epsilon="auto"``.
     ax : matplotlib Axes, optional
 
     Returns
@@ -104,18 +104,18 @@ def epsilon(found: EpsilonEstimate | HeatSketch, *, ax: Any = None) -> Any:
 def distances(
     found: DistanceEstimate | HeatSketch, exact: Any = None, *, n_pairs: int = 60, ax: Any = None
 ) -> Any:
-    r"""Sketched distances with their intervals, against the exact ones.
+    r"""Plot sketched distances with their intervals against exact distances.
 
     .. math:: |y_i - y_j| \quad \mathrm{against} \quad d_p(i, j)
 
     Parameters
     ----------
     found : DistanceEstimate, or HeatSketch
-        Estimates; or a fitted model, of which some pairs are drawn, always the same.
+        Estimates, or a fitted model, for which a fixed sample of pairs is plotted.
     exact : array of shape (m,), optional
-        The truth, for estimates. For a model it is computed.
+        Exact distances for the estimates. For a model they are computed.
     n_pairs : int, default=60
-        How many pairs of a model.
+        Number of pairs of a model.
     ax : matplotlib Axes, optional
 
     Returns
@@ -163,7 +163,7 @@ def distances(
 def distortion(
     found: HeatSketch | Mapping[str, tuple[Any, Any]], *, n_points: int = 200, ax: Any = None
 ) -> Any:
-    r"""Distortion of distances against the number of components.
+    r"""Plot the distortion of distances against the number of components.
 
     .. math:: L = \max_{i \ne j} \frac{|y_i - y_j|}{d_{ij}} \Big/
                   \min_{i \ne j} \frac{|y_i - y_j|}{d_{ij}}
@@ -171,11 +171,11 @@ def distortion(
     Parameters
     ----------
     found : HeatSketch, or mapping of names to (sizes, distortions)
-        Curves; or a fitted model, whose first 1, 2, 4, ... columns are measured against the exact
+        Curves, or a fitted model, whose first 1, 2, 4, ... components are compared with the exact
         distances of some of its points. Distortions of several trials, of shape
-        (n_trials, n_sizes), are drawn as their median, with a band from the least to the largest.
+        (n_trials, n_sizes), are plotted as their median, with a band from minimum to maximum.
     n_points : int, default=200
-        How many points of a model.
+        Number of points of a model.
     ax : matplotlib Axes, optional
 
     Returns
@@ -210,15 +210,15 @@ def distortion(
 
 
 def drift(found: Drift, *, ax: Any = None) -> Any:
-    r"""Which rows moved from one sketch to another, and how far.
+    r"""Plot which rows moved from one sketch to another, and how far.
 
     .. math:: |y_i - z_i| \quad \mathrm{with \; its \; interval}
 
     Parameters
     ----------
     found : Drift
-        What :func:`heatsketch.diffusion.drift` or :meth:`HeatSketch.drift` found. The rows that
-        moved more than the others carry their ids, up to twelve of them.
+        Result of :func:`heatsketch.diffusion.drift` or :meth:`HeatSketch.drift`. Of the rows that
+        moved more than the others, the farthest are labelled with their ids, at most twelve.
     ax : matplotlib Axes, optional
 
     Returns
@@ -263,11 +263,11 @@ def drift(found: Drift, *, ax: Any = None) -> Any:
     return ax
 
 
-# --- what comes in -------------------------------------------------------------------------
+# --- validation and sampling ---------------------------------------------------------------
 
 
 def _part(found: Any, kind: type, name: str, option: str) -> Any:
-    """Return the curve, which a model has if it had to choose."""
+    """Return the curve, or that of a model whose option was chosen automatically."""
     if isinstance(found, kind):
         return found
     if isinstance(found, HeatSketch) and hasattr(found, name):
@@ -287,7 +287,7 @@ def _check_kind(found: Any, kind: type) -> None:
 
 
 def _plain_numbers(axis: Any) -> None:
-    """Write 60 rather than a power of ten with a factor."""
+    """Format tick labels as plain numbers, such as 60, not as powers of ten."""
     from matplotlib.ticker import LogFormatter
 
     axis.set_major_formatter(LogFormatter())
@@ -295,19 +295,19 @@ def _plain_numbers(axis: Any) -> None:
 
 
 def _some_pairs(n_points: int, n_pairs: int) -> np.ndarray:
-    """Return pairs that share no point, whose errors are therefore nearly independent."""
+    """Return disjoint pairs of points, whose errors are nearly independent."""
     drawn = np.random.default_rng(0).permutation(n_points)
     return drawn[: 2 * min(n_pairs, n_points // 2)].reshape(-1, 2)
 
 
 def _exact(model: HeatSketch, pairs: np.ndarray) -> np.ndarray:
-    """Return exact diffusion distances of pairs of rows of ``X``, whole power or not."""
+    """Return exact diffusion distances of pairs of rows of ``X``, for any power."""
     model = model._as_fitted()
     A = model._training_operator("a picture of exact distances")
     points, places = np.unique(np.argsort(model.order_)[pairs], return_inverse=True)
     units = np.zeros((A.shape[0], len(points)), A.dtype)
     units[points, np.arange(len(points))] = 1
-    columns = model._diffused(A, units)  # which are rows, since A is symmetric
+    columns = model._diffused(A, units)  # also the rows, since A is symmetric
     if model.stationary == "keep":
         columns = columns + A.stationary_part(A.stationary_coefficients(units))
     if model._weighting == "random_walk":

@@ -1,4 +1,4 @@
-"""Pictures of points in the plane, each a dot, or their density where they are many."""
+"""Scatter plots of points, or density plots if there are many points."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.plot._axes import BLUE, MARKS, OKABE_ITO, new_axes, pyplot
 
-MOST_KINDS = 24  # of labels, that colours and marks still tell apart
-MOST_POINTS = 100_000  # beyond which there are more points than pixels
-DENSITY_BINS = 300  # to each side
+MOST_KINDS = 24  # most labels that colours and markers can distinguish
+MOST_POINTS = 100_000  # beyond this there are more points than pixels
+DENSITY_BINS = 300  # bins along each axis
 
 
 def embedding(
     Y: Any, color: Any = None, *, by: str = "ritz", label: str | None = None, ax: Any = None
 ) -> Any:
-    r"""Points in the plane, by the diffusion map or the principal components of a sketch.
+    r"""Plot the diffusion map or the principal components of a sketch.
 
     .. math:: \lambda_1^p v_1, \; \lambda_2^p v_2
 
-    Both axes have the same scale, so that distances are distances. Above 100,000 points the
-    picture shows their density: how many there are, the mean of their values, or their most
-    frequent label.
+    Both axes have the same scale, so that distances are shown correctly. With more than 100,000
+    points, a density plot shows their number, the mean of their values, or their most frequent
+    label.
 
     Parameters
     ----------
     Y : HeatSketch, or array of shape (n, k)
-        A fitted model, or an embedding, of which the principal components are drawn.
+        A fitted model, or an embedding, which is plotted by its principal components.
     color : array of shape (n,), optional
-        Labels (text, truth values, or integers of at most 24 kinds), or values.
+        Labels (text, booleans, or at most 24 distinct integers), or values.
     by : {"ritz", "pca"}, default="ritz"
-        For a model: the diffusion map out of the sketch, or principal components.
+        For a model: the diffusion map from the sketch, or principal components.
     label : str, optional
-        What ``color`` is.
+        Title of the legend or colour bar.
     ax : matplotlib Axes, optional
 
     Returns
@@ -65,17 +65,17 @@ def embedding(
 def multiscale(
     model: HeatSketch, powers: Iterable[int] = (1, 4, 16, 64), *, color: Any = None
 ) -> np.ndarray:
-    r"""The same points at several diffusion times, side by side, from one pass.
+    r"""Plot the points at several diffusion times side by side, from one pass.
 
     .. math:: Y_p = \frac{1}{\sqrt{k}} A^p G
 
-    Each panel shows the principal components of its own sketch, in its own unit, turned over
-    where that makes it more like the panel before.
+    Each panel shows the principal components of its own sketch on its own scale. Axes are flipped
+    if that makes a panel more similar to the previous one.
 
     Parameters
     ----------
     model : HeatSketch
-        A fitted one.
+        A fitted model.
     powers : iterable of int, default=(1, 4, 16, 64)
     color : array of shape (n,), optional
         As for :func:`embedding`.
@@ -110,11 +110,11 @@ def multiscale(
     return axes[0]
 
 
-# --- what comes in -------------------------------------------------------------------------
+# --- validation and projection -------------------------------------------------------------
 
 
 def _plane(Y: Any, by: str) -> tuple[np.ndarray, list[str]]:
-    """Return points in the plane, and what their coordinates are."""
+    """Return two-dimensional points, and the names of their coordinates."""
     if by not in ("ritz", "pca"):
         raise HeatSketchError(f"by={by!r} is unknown; use 'ritz' or 'pca'.")
     if isinstance(Y, HeatSketch):
@@ -141,10 +141,10 @@ def _check_columns(Y: np.ndarray) -> None:
 
 
 def _principal(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first two principal components, and their shares of the variance."""
+    """Return the first two principal components and their shares of the variance."""
     Y = Y.astype(np.float64) - Y.mean(axis=0)
     values, directions = np.linalg.eigh(Y.T @ Y)
-    # A sign is a matter of taste: take the one that makes the largest entry positive.
+    # The sign is arbitrary: choose the one that makes the largest entry positive.
     first = directions[:, :-3:-1]
     first = first * np.sign(first[np.argmax(np.abs(first), axis=0), [0, 1]])
     return Y @ first, values[:-3:-1] / values.sum()
@@ -154,7 +154,7 @@ def _checked_color(color: Any, n_points: int) -> np.ndarray | None:
     if color is None:
         return None
     values = np.asarray(color)
-    if values.dtype.kind == "O" and any(map(is_missing, values.flat)):  # which cannot be sorted
+    if values.dtype.kind == "O" and any(map(is_missing, values.flat)):  # cannot be sorted
         words = ["missing" if is_missing(value) else str(value) for value in values.flat]
         values = np.array(words).reshape(values.shape)
     if values.shape != (n_points,):
@@ -166,7 +166,7 @@ def _checked_color(color: Any, n_points: int) -> np.ndarray | None:
 
 
 def _kinds(color: np.ndarray) -> np.ndarray | None:
-    """Return the different labels, or None if these are values."""
+    """Return the distinct labels, or None for values."""
     if color.dtype.kind == "f":
         return None
     kinds = np.unique(color)
@@ -185,7 +185,7 @@ def _kinds(color: np.ndarray) -> np.ndarray | None:
 def _draw(
     ax: Any, points: np.ndarray, color: np.ndarray | None, label: str | None, *, keyed: bool = True
 ) -> None:
-    """Draw points, or their density where they are too many, with a key to the colours."""
+    """Draw points, or their density if there are many, and explain the colours."""
     kinds = None if color is None else _kinds(color)
     draw = _draw_density if len(points) > MOST_POINTS else _draw_dots
     shades = draw(ax, points, color, kinds)
@@ -215,14 +215,14 @@ def _color(place: int) -> str:
 
 
 def _style(place: int) -> dict[str, Any]:
-    """Return a full mark, or a hollow one where the colours have been used once."""
+    """Return the style of a filled marker, or of a hollow one if colours repeat."""
     hollow = place // len(OKABE_ITO) % 2
     face = "none" if hollow else _color(place)
     return {"facecolors": face, "edgecolors": _color(place), "linewidths": 0.8 * hollow}
 
 
 def _draw_density(ax: Any, points: np.ndarray, color: Any, kinds: Any) -> Any:
-    """Draw an image: how many points, the mean of their values, or their most frequent label."""
+    """Draw counts of points, means of values or most frequent labels as an image."""
     low, high = points.min(axis=0), points.max(axis=0)
     steps = (points - low) / np.where(high > low, high - low, 1) * DENSITY_BINS
     x, y = np.minimum(steps.astype(np.intp), DENSITY_BINS - 1).T
@@ -246,7 +246,7 @@ def _per_cell(cells: np.ndarray, weights: Any = None) -> np.ndarray:
 
 
 def _most_frequent(cells: np.ndarray, color: np.ndarray, kinds: np.ndarray) -> np.ndarray:
-    """Return an image in the colours of the labels, paler where there are fewer points."""
+    """Return an image in the label colours, more transparent for fewer points."""
     from matplotlib.colors import to_rgb
 
     counts = np.array([_per_cell(cells[color == kind]) for kind in kinds])

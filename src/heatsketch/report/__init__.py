@@ -1,26 +1,26 @@
-r"""A model as one page to look at, which opens in a browser without a network.
+r"""Interactive HTML report of a model, in one file that needs no network.
 
-The page draws the diffusion map in two dimensions, from Ritz vectors of the sketch. It holds the
+The page plots the diffusion map in two dimensions, from Ritz vectors of the sketch. It contains the
 sketch at several diffusion times, all from one pass,
 
 .. math:: Y_p = \frac{1}{\sqrt k} A^p G.
 
-Click two points, and it shows their diffusion distance with its interval, as
-:meth:`HeatSketch.diffusion_distances` does.
+A click on two points shows their diffusion distance with its interval, as computed by
+:meth:`HeatSketch.diffusion_distances`.
 
-Where the bytes go, by the number ``n`` of points, of which at most 250,000 are drawn:
+Size of the page for ``n`` points, of which at most 250,000 are drawn:
 
 ======================  ==============================  ===========================================
-what                    bytes of a point                for how many points
+data                    bytes per point                 points
 ======================  ==============================  ===========================================
-place in the plane      4                               those drawn
+coordinates             4                               those drawn
 colours                 1 or 4 for each column          those drawn
-sketch                  4 k, or 2 k, for each time      all of them up to about 20,000; as many as
-                                                        fit, sampled at random, beyond
-images                  1 or 3 for each pixel           those with a sketch, 8 MB in all
+sketch                  4 k, or 2 k, for each time      all up to about 20,000; beyond, a random
+                                                        sample of as many as fit
+images                  1 or 3 for each pixel           those with a sketch, 8 MB in total
 ======================  ==============================  ===========================================
 
-All of it is compressed, and written in base64. A page stays below 40 MB.
+All data are compressed and encoded in base64. A page is smaller than 40 MB.
 """
 
 from heatsketch.report._page import write_report

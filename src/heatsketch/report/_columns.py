@@ -1,4 +1,4 @@
-"""Columns that points are coloured by: labels of a few kinds, or values."""
+"""Columns for the colours of points: labels or values."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 from heatsketch.estimators._validation import is_missing
 from heatsketch.exceptions import HeatSketchError
 
-MOST_KINDS = 24  # that twelve colours and two shapes tell apart
-MISSING = 255  # the place of a label that is not there
+MOST_KINDS = 24  # labels that twelve colours and two shapes can distinguish
+MISSING = 255  # index of missing labels
 
 
 class Column(NamedTuple):
-    """What is known of the points, for a page.
+    """A column of labels or values of the points.
 
     Attributes
     ----------
     name : str
     kinds : tuple of str or None
-        The labels; None if these are values.
+        The labels; None for a column of values.
     data : array of uint8 or float32 of shape (n,)
-        Places among the labels, 255 where there is none; or values, NaN where there is none.
+        Indices of the labels, 255 if missing; or values, NaN if missing.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Column(NamedTuple):
 
 
 def color_columns(colors: Any, n_points: int) -> list[Column]:
-    """Return the columns of a mapping or a data frame, looked at one by one.
+    """Return the columns of a mapping or a data frame, each validated.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def _column(name: str, values: Any, n_points: int) -> Column:
 
 
 def _numbers(array: np.ndarray) -> np.ndarray | None:
-    """Return numbers, also where they come as text, as they do out of a file of text."""
+    """Return numbers, parsed if they are text; None if some are not numbers."""
     if array.dtype.kind in "iuf":
         return array.astype(np.float64)
     if array.dtype.kind not in "OUST":
@@ -85,7 +85,7 @@ def _numbers(array: np.ndarray) -> np.ndarray | None:
 
 
 def _word(value: Any) -> str | None:
-    """Return a label, or None where one is missing."""
+    """Return a label as text, or None if it is missing."""
     return None if is_missing(value) or value == "" else str(value)
 
 
@@ -93,7 +93,7 @@ def _labels(name: str, words: list[str | None], order: Any) -> Column:
     counts = Counter(word for word in words if word is not None)
     kinds = sorted(counts, key=order)
     if len(kinds) > MOST_KINDS:
-        # The frequent ones have colours; the others are one kind, and say so.
+        # The most frequent labels get colours; the rest are merged into one label.
         frequent = [word for word, _ in counts.most_common(MOST_KINDS - 1)]
         rest = f"{len(kinds) - len(frequent)} others"
         kinds = [*sorted(frequent), rest]

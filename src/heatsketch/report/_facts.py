@@ -1,4 +1,4 @@
-"""What a page tells of a model beside its points: curves, components, parameters."""
+"""Contents of a page besides the points: curves, components, parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from heatsketch.exceptions import HeatSketchError
 
 CURVE_POINTS = 200
 BINS = 40  # of the histogram of local scales
-POINTS_OF_CURVE = 5000  # that a curve is estimated from, where the model has none
+POINTS_OF_CURVE = 5000  # points for estimating a curve if the model has none
 
 CITATION = """\
 @article{gilbert2024sketching,
@@ -35,20 +35,20 @@ CITATION = """\
 def trace(
     model: HeatSketch, powers: list[Any], sketches: list[np.ndarray]
 ) -> dict[str, Any] | None:
-    """Return the heat trace: what the power was read from, and what the sketches show beside it."""
+    """Return the model's heat trace, extended by estimates from the sketches."""
     k = model.n_components
     if k < 2:
-        return None  # which one column does not tell
+        return None  # one component cannot estimate it
     seen = {}
     if model.stationary == "drop" and model._weighting == "symmetric":
         single = ((p, Y) for p, Y in zip(powers, sketches, strict=True) if p != "all")
         for power, Y in single:
-            size, error, directions = trace_of_block(Y)  # of a block divided by the root of k
+            size, error, directions = trace_of_block(Y)  # Y is divided by sqrt(k)
             seen[power] = (k * size, k * error, directions)
     own = getattr(model, "heat_trace_", None)
     if own is not None:
         seen |= dict(zip(own.powers.tolist(), zip(*own[1:], strict=True), strict=True))
-    # What has died out has no place on a logarithmic scale.
+    # Zeros cannot be shown on a logarithmic scale.
     found = [(power, *seen[power]) for power in sorted(seen) if min(seen[power]) > 0]
     if not found:
         return None
@@ -65,7 +65,7 @@ def trace(
 
 
 def bandwidth(model: HeatSketch) -> dict[str, Any]:
-    """Return what there is to see of the bandwidth: a curve, or the scales of the points."""
+    """Return plot data of the bandwidth: a curve, or a histogram of local scales."""
     if model.affinity == "precomputed":
         return {"kind": "none"}
     if isinstance(model.epsilon_, np.ndarray):
@@ -87,7 +87,7 @@ def bandwidth(model: HeatSketch) -> dict[str, Any]:
 
 
 def _curve(model: HeatSketch) -> EpsilonEstimate | None:
-    """Return the curve that a bandwidth could have been read from, where points allow one."""
+    """Return the curve for choosing a bandwidth; None if it cannot be estimated."""
     if model.metric == "precomputed":
         return None
     points = model.neighbors_.points
@@ -99,13 +99,16 @@ def _curve(model: HeatSketch) -> EpsilonEstimate | None:
 
 
 def component_of_each(model: HeatSketch) -> np.ndarray | None:
-    """Return the connected component of each row, the largest first; None where it is not known."""
+    """Return the connected component of each row, or None if unknown.
+
+    Components are numbered from the largest to the smallest.
+    """
     matrix = getattr(model.heat_operator_, "matrix", None)
     if model.n_connected_components_ == 1 or not sparse.issparse(matrix):
         return None
     n_components, components = connected_components(matrix, directed=False)
     if n_components != model.n_connected_components_:
-        return None  # links too weak to carry heat have been counted
+        return None  # scipy also counts links that are too weak to transport heat
     sizes = np.bincount(components)
     rank = np.empty(n_components, dtype=np.intp)
     rank[np.argsort(-sizes, kind="stable")] = np.arange(n_components)
@@ -115,7 +118,7 @@ def component_of_each(model: HeatSketch) -> np.ndarray | None:
 
 
 def parameters(model: HeatSketch) -> list[tuple[str, str]]:
-    """Return the parameters, with what was chosen where they leave it open."""
+    """Return the parameters, with the values that were chosen automatically."""
     found = {name: _word(value) for name, value in model.get_params(deep=False).items()}
     if model.power == "all":
         found["power"] = f"all, from {model.power_} on"

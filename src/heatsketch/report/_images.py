@@ -1,4 +1,4 @@
-"""Small pictures of the points."""
+"""Thumbnail images of the points."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.report._packing import packed
 
-IMAGE_BYTES = 8_000_000  # of all pictures in a page
+IMAGE_BYTES = 8_000_000  # of all images in a page
 
 
 def check_images(images: Any, n_points: int) -> np.ndarray | None:
-    """Return pictures as bytes, of shape (n, height, width) or (n, height, width, 3).
+    """Return images as uint8, of shape (n, height, width) or (..., 3).
 
     Examples
     --------
@@ -39,6 +39,6 @@ def check_images(images: Any, n_points: int) -> np.ndarray | None:
 
 
 def packed_images(images: np.ndarray) -> str:
-    """Return as many of the first pictures as a page may have."""
+    """Return as many of the first images, packed, as a page may contain."""
     each = int(np.prod(images.shape[1:]))
     return packed(images[: IMAGE_BYTES // each])

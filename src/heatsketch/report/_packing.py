@@ -1,4 +1,4 @@
-"""Arrays as text that a page can carry, and that a browser unpacks."""
+"""Encoding of arrays as text in a page, which the browser decodes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-LEVELS = 2**16 - 1  # of a place in the plane
+LEVELS = 2**16 - 1  # of a coordinate in two dimensions
 
 
 class Rounded(NamedTuple):
-    """Rows as integers, each row in a unit of its own.
+    """Rows rounded to integers, each row with its own unit.
 
     Attributes
     ----------
@@ -26,10 +26,10 @@ class Rounded(NamedTuple):
 
 
 def rounded_rows(Y: np.ndarray, dtype: Any) -> Rounded:
-    """Round rows to integers, so that the largest of each row just fits.
+    """Round rows to integers so that the largest entry of each row just fits.
 
-    The entries of a row of a sketch are draws from one Gaussian, whose width is that row's alone:
-    a unit for each row loses the least. What all rows share does not count for distances.
+    The entries of a row of a sketch are Gaussian with a scale of that row, so one unit per row
+    loses the least precision. The mean of all rows is subtracted, which leaves distances unchanged.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def rounded_rows(Y: np.ndarray, dtype: Any) -> Rounded:
 
 
 def steps_of_plane(points: np.ndarray) -> np.ndarray:
-    """Return points of the plane as integers, x before y, each from one end to the other.
+    """Return two-dimensional points as integers over the full range, x before y.
 
     Examples
     --------
@@ -62,23 +62,23 @@ def steps_of_plane(points: np.ndarray) -> np.ndarray:
 
 
 def packed(*arrays: np.ndarray) -> str:
-    """Return arrays one after the other, compressed, in base64."""
+    """Return arrays, concatenated and compressed, in base64."""
     parts = (np.ascontiguousarray(part, part.dtype.newbyteorder("<")) for part in arrays)
     return _text(b"".join(part.tobytes() for part in parts))
 
 
 def packed_text(words: list[str]) -> str:
-    """Return a list of text, compressed, in base64."""
+    """Return a list of strings, compressed, in base64."""
     return _text(json.dumps(words, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _text(raw: bytes) -> str:
-    # Random numbers hardly shrink, however long one tries.
+    # Random numbers hardly compress at any level.
     return b64encode(zlib.compress(raw, level=1 if len(raw) > 2**20 else 6)).decode("ascii")
 
 
 def as_script_text(value: Any) -> str:
-    r"""Return JSON that nothing inside can end: no text of it looks like a tag.
+    r"""Return JSON without ``<``, ``>`` and ``&``, which cannot contain a tag.
 
     Examples
     --------
@@ -86,5 +86,5 @@ def as_script_text(value: Any) -> str:
     >>> as_script_text("</script>")
     '"\\u003c/script\\u003e"'
     """
-    text = json.dumps(value, allow_nan=False)  # ASCII only, so that no surrogate is left alone
+    text = json.dumps(value, allow_nan=False)  # ASCII only, which escapes lone surrogates
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

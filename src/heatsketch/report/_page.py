@@ -1,4 +1,4 @@
-"""The page: a template, a style, a script, and the numbers of a model."""
+"""The page: template, style sheet, scripts and the data of a model."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from heatsketch.report._packing import (
 )
 from heatsketch.report._pictures import own_time, plane_of, sketches, times
 
-MOST_DRAWN = 250_000  # points, of more than which a screen shows no more
-PAGE_BYTES = 38_000_000  # that the numbers of a page may take
-FEWEST_ROWS = 1000  # that have a sketch, however little space there is
+MOST_DRAWN = 250_000  # points; a screen cannot show more
+PAGE_BYTES = 38_000_000  # limit for the data of a page
+FEWEST_ROWS = 1000  # rows with a sketch, however little space there is
 SCRIPTS = (
     *("blocks.js", "palette.js", "cloud.js", "chart.js", "state.js", "colors.js", "pair.js"),
     *("selection.js", "pointer.js", "words.js", "page.js"),
@@ -40,7 +40,7 @@ PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 
 class _Rows(NamedTuple):
-    """Which rows of a model a page has: those drawn, and those among them with their sketch."""
+    """Rows of a model in a page: those drawn, and those of them with a sketch."""
 
     drawn: np.ndarray
     sketched: np.ndarray
@@ -59,32 +59,33 @@ def write_report(
     title: str = "Heat sketch",
     overwrite: bool = False,
 ) -> None:
-    r"""Write a model as one page, to look at in a browser.
+    r"""Write an interactive HTML report of a model.
 
     .. math:: Y_p = \frac{1}{\sqrt k} A^p G, \qquad p = 1, 2, 4, \ldots
 
     Parameters
     ----------
     model : HeatSketch
-        A fitted one, with its training data.
+        A fitted model with its training data.
     path : str or path-like
-        Where the page will be; it is there as a whole or not at all.
+        Path of the page, which is written atomically.
     colors : mapping of str to array of shape (n_samples,), or data frame, optional
-        What the points may be coloured by: labels (text, truth values, or integers of at
-        most 24 kinds), or values.
+        Columns for the colours of the points: labels (text, booleans, or at most 24 distinct
+        integers), or values.
     names : array of shape (n_samples,), optional
-        What rows are called; their ids, or positions, if left out.
+        Names of the rows; by default their ids or positions.
     images : array of shape (n_samples, height, width) or (n_samples, height, width, 3), optional
-        A small picture of each point, grey or RGB, which the page shows beside the point. Numbers
+        A small image of each point, grey or RGB, which the page shows beside the point. Numbers
         are scaled so that the smallest is black and the largest is white, unless they are uint8.
-        As many as fit in 8 MB are kept.
+        Only as many as fit in 8 MB are stored.
     powers : iterable of int, optional
-        Diffusion times on the slider; 1, 2, 4, ... if left out. That of the model always is.
+        Diffusion times on the slider; by default 1, 2, 4, ... The model's own is always included.
     confidence : float, default=0.95
-        Of the intervals.
+        Confidence level of the intervals.
     title : str, default="Heat sketch"
+        Title of the page.
     overwrite : bool, default=False
-        Whether a file of that name may be replaced.
+        Whether an existing file may be replaced.
 
     Examples
     --------
@@ -129,7 +130,7 @@ def _checked(model: Any) -> HeatSketch:
 
 
 def _names(model: HeatSketch, names: Any) -> list[str] | None:
-    """Return what rows are called; None for their positions."""
+    """Return the names of the rows, or None for their positions."""
     n_points = len(model.embedding_)
     if names is None:
         ids = model._in_given_order(model.row_ids_)
@@ -147,7 +148,7 @@ def _finite(factors: tuple[float, float]) -> list[float | None]:
     return [factor if np.isfinite(factor) else None for factor in factors]
 
 
-# --- the numbers ---------------------------------------------------------------------------
+# --- data ----------------------------------------------------------------------------------
 
 
 def _parts(
@@ -160,7 +161,7 @@ def _parts(
     names: list[str] | None,
     images: np.ndarray | None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return what is said in words and small numbers, and the large blocks by name."""
+    """Return the small data as a dict, and the packed arrays by name."""
     components = component_of_each(model)
     if components is not None:
         columns = [
@@ -222,10 +223,10 @@ def _numbers_of(model: HeatSketch, rows: _Rows, components: np.ndarray | None) -
 def _rows(
     n_points: int, k: int, n_times: int, n_columns: int, *, with_images: bool = False
 ) -> _Rows:
-    """Choose at random, the same every time, which rows are drawn and which have their sketch."""
+    """Sample the rows to draw, and those with a sketch, from a fixed seed."""
     rng = np.random.default_rng(0)
     drawn = np.sort(rng.permutation(n_points)[:MOST_DRAWN])
-    # base64 makes four bytes of three.
+    # base64 encodes three bytes as four.
     left = PAGE_BYTES * 3 // 4 - len(drawn) * (4 + 4 * n_columns + 12)
     left -= IMAGE_BYTES if with_images else 0
     if len(drawn) == n_points and n_points * n_times * (4 * k + 8) <= left:
@@ -235,13 +236,13 @@ def _rows(
     return _Rows(drawn, sketched, np.int16)
 
 
-# --- the text ------------------------------------------------------------------------------
+# --- HTML ----------------------------------------------------------------------------------
 
 
 def _html(facts: dict[str, Any], blocks: dict[str, str]) -> Iterator[str]:
-    """Fill in the template, part by part."""
+    """Yield the parts of the filled template."""
     style, script = _source("page.css"), "".join(_source(name) for name in SCRIPTS)
-    # Nothing but our own script runs, and nothing at all is fetched, whatever a label may say.
+    # Whatever labels contain, only this script can run, and nothing can be fetched.
     policy = f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}"
     filled = {
         "policy": [f"{policy}; img-src data:; base-uri 'none'; form-action 'none'"],

@@ -1,4 +1,4 @@
-"""The sketch at many times, and the plane in which it is drawn."""
+"""The sketch at several times, and its two-dimensional coordinates."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from heatsketch._core.checks import check_integer
 from heatsketch.estimators._plane import Plane, diffusion_plane
 from heatsketch.estimators.heat_sketch import HeatSketch
 
-LARGEST_TIME = 64  # on the slider, unless the model's own is larger
+LARGEST_TIME = 64  # on the slider, unless twice the model's power is larger
 
 
 def times(model: HeatSketch, powers: Iterable[int] | None) -> list[Any]:
-    """Return diffusion times in order, the model's own among them, "all" as the last."""
+    """Return sorted diffusion times, including the model's own, with "all" last."""
     if powers is None:
         powers = [2**i for i in range(12) if 2**i <= max(LARGEST_TIME, 2 * model.power_)]
     single = {check_integer("powers", power) for power in powers}
@@ -30,7 +30,7 @@ def own_time(model: HeatSketch) -> Any:
 
 
 def sketches(model: HeatSketch, powers: list[Any]) -> list[np.ndarray]:
-    """Return the sketch at each time, from one pass; the model's own as it is."""
+    """Return the sketch at each time, from one pass, and the model's embedding."""
     found: dict[Any, np.ndarray] = {own_time(model): model.embedding_}
     others = [power for power in powers if power not in found]
     if others:
@@ -39,10 +39,10 @@ def sketches(model: HeatSketch, powers: list[Any]) -> list[np.ndarray]:
 
 
 def plane_of(model: HeatSketch) -> Plane:
-    """Return what is drawn: the diffusion map, or a view of many connected components.
+    """Return the plotted points: the diffusion map, or principal components.
 
-    Of three or more components the leading eigenvectors separate the components only, and each of
-    them would be one dot.
+    With three or more connected components, the two leading eigenvectors only separate the
+    components, and each of them would be a single dot. Then principal components are plotted.
     """
     if model.n_connected_components_ > 2:
         return Plane(principal_plane(model.embedding_), np.array([]))
@@ -60,11 +60,11 @@ def principal_plane(Y: np.ndarray) -> np.ndarray:
     [[-1.5, 0.0], [1.5, 0.0]]
     """
     Y = Y.astype(np.float64) - Y.mean(axis=0, dtype=np.float64)
-    unit = np.abs(Y).max() or 1.0  # of the smallest sketches squares would underflow
+    unit = np.abs(Y).max() or 1.0  # squares of very small entries would underflow
     Y /= unit
     _, directions = np.linalg.eigh(Y.T @ Y)
     first = directions[:, :-3:-1]
-    # A sign is a matter of taste: take the one that makes the largest entry positive.
+    # The sign is arbitrary: choose the one that makes the largest entry positive.
     first = first * np.sign(first[np.argmax(np.abs(first), axis=0), np.arange(first.shape[1])])
     points = np.zeros((len(Y), 2))
     points[:, : first.shape[1]] = Y @ first * unit

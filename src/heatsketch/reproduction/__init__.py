@@ -1,10 +1,10 @@
-"""The experiments of the paper, at the press of a button.
+"""Reproduction of the experiments of the paper.
 
-* :mod:`~heatsketch.reproduction.catalogue`: which experiments there are, as data;
-* :mod:`~heatsketch.reproduction.methods`: which embeddings are compared;
+* :mod:`~heatsketch.reproduction.catalogue`: the experiments, as data;
+* :mod:`~heatsketch.reproduction.methods`: the embeddings that are compared;
 * :mod:`~heatsketch.reproduction.runner`: one trial, and all of them, resumable;
 * :mod:`~heatsketch.reproduction.claims`: every statement of the paper's text, with a verdict;
-* :mod:`~heatsketch.reproduction.figures` and :mod:`~heatsketch.reproduction.page`: what to look at.
+* :mod:`~heatsketch.reproduction.figures` and :mod:`~heatsketch.reproduction.page`: the output.
 
 From the command line: ``heatsketch reproduce``.
 """

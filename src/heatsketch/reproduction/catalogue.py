@@ -1,8 +1,9 @@
-"""The paper's experiments, as data, and some of them again with a method of ours.
+"""The paper's experiments, as data, and some of them with additional methods.
 
-The paper gives all parameters but those of the Gaussian point clouds, which are ours: three clouds
-of a hundred points in three dimensions, variance one, centres four apart. Maps of least distortion
-take seconds each: they have fewer trials, and names, and so samples, of their own.
+The paper gives all parameters except those of the Gaussian point clouds, which are chosen here:
+three clouds of a hundred points in three dimensions, variance one, centres four apart. Maps of
+least distortion take seconds each: their experiments have fewer trials, and their own names and
+therefore samples.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ class Experiment:
     dimensions, powers : tuples of int
         One of the two has a single entry, and the other is the horizontal axis.
     distance : {"diffusion", "euclidean"}
-        Against which distortion is measured; the diffusion distance is that of the
-        normalization and the power at hand.
+        Distance relative to which distortion is measured; the diffusion distance is that of the
+        current normalization and power.
     figures : mapping of str to tuple of str
         File name of each figure, and the methods that it shows.
     measures : mapping of str to callable
-        Further numbers: ``Y -> float``, of each method at the first point of the grid.
+        Additional measures: ``Y -> float``, for each method at the first point of the grid.
     """
 
     title: str
@@ -65,12 +66,12 @@ class Experiment:
 
     @property
     def axis(self) -> tuple[int, ...]:
-        """What varies: the dimensions, or the powers."""
+        """The values that vary: the dimensions, or the powers."""
         return self.dimensions if len(self.dimensions) > 1 else self.powers
 
     @property
     def axis_name(self) -> str:
-        """The paper's letter for it."""
+        """The paper's letter for the axis."""
         return "k" if len(self.dimensions) > 1 else "p"
 
     @property
@@ -81,17 +82,17 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Portrait:
-    """One embedding to look at.
+    """A sample embedding to plot.
 
     Attributes
     ----------
     title : str
     experiment : str
-        Whose data and parameters are used.
+        Experiment whose data and parameters are used.
     method : str
     trial : int, default=0
     hide : int, default=0
-        How many of the last points are left out of the picture, though not of the embedding.
+        Number of last points that are omitted from the figure, but not from the embedding.
     """
 
     title: str
@@ -102,9 +103,9 @@ class Portrait:
 
 
 def circle_over_outliers(Y: np.ndarray) -> float:
-    """Diameter of the circle over the distance of the nearer outlier, in an embedding.
+    """Circle diameter over the distance of the nearer outlier, in an embedding.
 
-    Before it is embedded the ratio is 2 / 3.
+    In the data the ratio is 2 / 3.
     """
     points, outliers = Y[:-2], Y[-2:]
     center = points.mean(axis=0)

@@ -1,7 +1,7 @@
-r"""Every statement of the paper's experiments, with a test, a number and a verdict.
+r"""Statements of the paper's experiments, with a test, a number and a verdict.
 
 Trials share their samples, so methods are compared by paired differences of :math:`\log L`, with
-Student's intervals of 95 %, simultaneous over the points of a claim (Bonferroni).
+95 % Student's t intervals, simultaneous over the points of a claim (Bonferroni).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["CLAIMS", "Claim", "Finding", "Verdict", "judge"]
 
 
 class Finding(NamedTuple):
-    """One number with its interval, and whether it is on the side that the claim says.
+    """One number with its interval, and whether it agrees with the claim.
 
-    ``agrees`` is 1 if the whole interval is on that side, -1 if none of it is, else 0;
-    ``margin`` is how far the nearer end of the interval is from the other side.
+    ``agrees`` is 1 if the whole interval agrees, -1 if none of it does, else 0; ``margin`` is the
+    distance of the nearer end of the interval from the side that disagrees.
     """
 
     where: str
@@ -44,16 +44,16 @@ class Claim:
     Attributes
     ----------
     says : str
-        The sentence, in our words.
+        The statement, paraphrased.
     experiments : tuple of str
-        What must have been run.
+        Experiments that must have been run.
     number : str
-        What the number is.
+        Description of the number.
     test : callable
         ``results by name -> findings``.
     note : str
-        Why it fails or holds in part, as far as we found out from all trials of the paper; it
-        says nothing about fewer.
+        Why the claim fails or holds in part, as far as known from all trials of the paper; it does
+        not apply to fewer trials.
     """
 
     says: str
@@ -64,7 +64,7 @@ class Claim:
 
 
 class Verdict(NamedTuple):
-    """A claim judged: the word, the finding nearest to failing, and how many points agree."""
+    """Verdict on a claim, with the finding nearest to failing and point counts."""
 
     claim: Claim
     word: str
@@ -114,7 +114,7 @@ def _positive(where: str, values: np.ndarray, n_points: int) -> Finding:
 
 
 def _gap(results: Results, better: str, worse: str, at: int) -> np.ndarray:
-    """By how much ``better`` is ahead in each trial, at one point of the axis."""
+    """Lead of ``better`` in log L in each trial, at one point of the axis."""
     column = results.experiment.axis.index(at)
     return results.log_L(worse)[:, column] - results.log_L(better)[:, column]
 
@@ -122,7 +122,7 @@ def _gap(results: Results, better: str, worse: str, at: int) -> np.ndarray:
 def ahead(
     found: Found, name: str, better: str, worse: str, at: Sequence[int] | None = None
 ) -> list[Finding]:
-    """``better`` has the smaller log L, at each point."""
+    """Test that ``better`` has the smaller log L, at each point."""
     results = found[name]
     points = results.experiment.axis if at is None else at
     letter = results.experiment.axis_name
@@ -135,7 +135,7 @@ def ahead(
 def both_ahead(
     found: Found, name: str, pairs: Sequence[tuple[str, str]], at: Sequence[int]
 ) -> list[Finding]:
-    """The first of each pair has the smaller log L, at each point."""
+    """Test that the first of each pair has the smaller log L, at each point."""
     return [
         finding._replace(where=f"{better} over {worse}, {finding.where}")
         for better, worse in pairs
@@ -146,7 +146,7 @@ def both_ahead(
 def alike(
     found: Found, name: str, pairs: Sequence[tuple[str, str]], margin: float, at: Sequence[int]
 ) -> list[Finding]:
-    """The two methods of each pair differ by less than a margin, at each point."""
+    """Test that the methods of each pair differ by less than a margin."""
     results = found[name]
     findings = []
     for first, second in pairs:
@@ -162,7 +162,7 @@ def alike(
 def shrinks(
     found: Found, name: str, better: str, worse: str, *, early: int, late: int
 ) -> list[Finding]:
-    """The lead of ``better`` is smaller late than early."""
+    """Test that the lead of ``better`` is smaller late than early."""
     results = found[name]
     loss = _gap(results, better, worse, early) - _gap(results, better, worse, late)
     letter = results.experiment.axis_name
@@ -170,7 +170,7 @@ def shrinks(
 
 
 def rises(found: Found, name: str, method: str, at: Sequence[int]) -> list[Finding]:
-    """Log L grows from each point to the next."""
+    """Test that log L grows from each point to the next."""
     results = found[name]
     columns = [results.experiment.axis.index(point) for point in at]
     steps = np.diff(results.log_L(method)[:, columns], axis=1)
@@ -184,7 +184,7 @@ def rises(found: Found, name: str, method: str, at: Sequence[int]) -> list[Findi
 def level(
     found: Found, name: str, method: str, at: Sequence[int], between: tuple[float, float]
 ) -> list[Finding]:
-    """The geometric mean of L lies between two numbers, at each point."""
+    """Test that the geometric mean of L is between two numbers, at each point."""
     results = found[name]
     findings = []
     for point in at:
@@ -198,7 +198,7 @@ def level(
 
 
 def wider(found: Found, first: str, second: str, better: str, worse: str) -> list[Finding]:
-    """The lead of ``better``, averaged over the points that both have, is larger on ``first``."""
+    """Test that the lead of ``better``, mean over points, is larger on ``first``."""
     points = sorted(set(found[first].experiment.axis) & set(found[second].experiment.axis))
     large, small = (
         np.mean([_gap(found[name], better, worse, point) for point in points], axis=0)
@@ -212,17 +212,17 @@ def wider(found: Found, first: str, second: str, better: str, worse: str) -> lis
 
 
 def below(found: Found, name: str, measure: str, method: str, bound: float) -> list[Finding]:
-    """A further measure stays below a bound."""
+    """Test that an additional measure is below a bound."""
     value, low, high = _interval(found[name].measure(measure, method), 1)
     agrees = int(high < bound) - int(low > bound)
     return [Finding(method, value, low, high, agrees, bound - high)]
 
 
 def torus_separation(n_eigenfunctions: int, stretch: float = 3.5) -> float:
-    """How far the exact diffusion map keeps (x, y) and (-x, y) of the stretched torus apart.
+    """Distance of (x, y) and (-x, y) of the stretched torus in the exact map.
 
     The eigenfunctions are products of cos and sin of ``m x`` and ``n y / r``, with eigenvalue
-    ``m**2 + (n / r)**2``; only those odd in ``x``, with ``sin m x``, tell the two apart.
+    ``m**2 + (n / r)**2``; only those odd in ``x``, with ``sin m x``, separate the two points.
     """
     waves = sorted(
         (m**2 + (n / stretch) ** 2, m, n, odd_in_x)
@@ -238,7 +238,7 @@ def torus_separation(n_eigenfunctions: int, stretch: float = 3.5) -> float:
 
 
 def theory_collides(found: Found, at: Sequence[int]) -> list[Finding]:
-    """With exact eigenfunctions, two different points of the torus have one image."""
+    """Test that two points of the torus have one image by exact eigenfunctions."""
     distances = [torus_separation(k) for k in at]
     return [
         Finding(f"k = {k}", value, value, value, 1 if value == 0 else -1, -value)

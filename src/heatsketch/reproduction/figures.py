@@ -1,4 +1,4 @@
-"""The paper's figures: mean log L against dimension or power, and sample embeddings."""
+"""The paper's figures: mean log L by dimension or power, and samples."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ except ImportError as error:  # pragma: no cover - the message is all there is
 
 __all__ = ["draw_curves", "draw_portrait", "save"]
 
-# Colours that the colour-blind can tell apart; marks and dashes for those who print in grey.
+# Colours are safe for colour-blind readers; markers and dashes are for greyscale prints.
 STYLES: dict[str, dict[str, Any]] = {
     "DMS": {"color": "#0072B2", "marker": "o", "linestyle": "-"},
     "DMB": {"color": "#56B4E9", "marker": "s", "linestyle": "--"},
@@ -37,7 +37,7 @@ STYLES: dict[str, dict[str, Any]] = {
 
 
 def draw_curves(results: Results, methods: tuple[str, ...]) -> Figure:
-    """Mean of log L along the axis, with the standard deviation over trials as error bars."""
+    """Plot the mean of log L along the axis, with its standard deviation."""
     experiment = results.experiment
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.add_subplot()
@@ -58,7 +58,7 @@ def draw_curves(results: Results, methods: tuple[str, ...]) -> Figure:
 
 
 def draw_portrait(portrait: Portrait, seed: int) -> Figure:
-    """One embedding in the plane, its points coloured by their angle on the circle."""
+    """Plot an embedding in the plane, coloured by the angle on the circle."""
     X, operators, block_seed = sample(portrait.experiment, portrait.trial, seed)
     method = METHODS[portrait.method]
     grid = CATALOGUE[portrait.experiment].grid[:1]
@@ -76,21 +76,21 @@ def draw_portrait(portrait: Portrait, seed: int) -> Figure:
         axes.scatter(x[outlying], y[outlying], label="outliers", **star)
         axes.legend()
     axes.set(title=portrait.title, xlabel="$y_1$", ylabel="$y_2$")
-    if not portrait.hide:  # a closer look takes each axis at its own scale
+    if not portrait.hide:  # a detail view scales the axes separately
         axes.set_aspect("equal", adjustable="datalim")
     axes.ticklabel_format(scilimits=(-2, 3), useOffset=False)
     return figure
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure as SVG and PNG, without the date, so that the same figure is the same file."""
+    """Write a figure as SVG and PNG, without the date, for reproducible files."""
     with rc_context({"svg.hashsalt": path.stem}):
         figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
     figure.savefig(path.with_suffix(".png"), dpi=150)
 
 
 def _dodged(axis: tuple[int, ...], place: int, n_curves: int, *, log: bool) -> np.ndarray:
-    """Shift the curves a little, so that error bars do not hide each other."""
+    """Shift the curves slightly, so that error bars do not overlap."""
     shift = (place - (n_curves - 1) / 2) * 0.06
     return np.array(axis) * 2.0**shift if log else np.array(axis) + shift
 

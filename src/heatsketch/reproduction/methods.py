@@ -1,7 +1,7 @@
-"""The embeddings that are compared, by the paper's abbreviations; NIS, NIB and NISW are ours.
+"""Embeddings that are compared, by abbreviation; NIS, NIB and NISW are new.
 
-A method maps a heat operator to one embedding for each (dimension, power) asked for. To compare
-another one, enter it here and name it in the catalogue.
+The other abbreviations are those of the paper. A method maps a heat operator to one embedding for
+each requested (dimension, power). To compare another method, add it here and to the catalogue.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Method:
     label : str
         For legends.
     normalization : {"symmetric", "bistochastic"}
-        Of the heat operator that it is given.
+        Normalization of the heat operator.
     embed : callable
         ``(A, grid, seed) -> [embedding, ...]``, one for each ``(dimension, power)`` of the grid.
     """
@@ -45,7 +45,7 @@ class Method:
 
 
 def diffusion_maps(A: HeatOperator, grid: Grid, seed: int) -> list[np.ndarray]:
-    """Diffusion maps: the eigenvectors are found once, whatever the dimension and the power."""
+    """Diffusion maps, from eigenvectors shared by all dimensions and powers."""
     values, vectors = leading_eigenpairs(A, max(k for k, _ in grid))
     return [vectors[:, :k] * eigenvalue_powers(values[:k], power) for k, power in grid]
 
@@ -53,7 +53,7 @@ def diffusion_maps(A: HeatOperator, grid: Grid, seed: int) -> list[np.ndarray]:
 def gaussian_processes(
     A: HeatOperator, grid: Grid, seed: int, *, block: Callable[..., np.ndarray]
 ) -> list[np.ndarray]:
-    """Gaussian processes: the first ``k`` columns of a wide sketch are a sketch of ``k`` columns.
+    """Gaussian processes: a sketch of ``k`` columns is the start of a wide one.
 
     The stationary direction is kept, as in the paper.
     """
@@ -70,19 +70,19 @@ def gaussian_processes(
 def near_isometries(
     A: HeatOperator, grid: Grid, seed: int, *, wide: Callable[[HeatOperator, int, int], np.ndarray]
 ) -> list[np.ndarray]:
-    """Maps of least distortion of wide coordinates, the stationary direction included."""
+    """Maps of least distortion of wide coordinates with the stationary direction."""
     coordinates = {power: wide(A, power, seed) for power in {power for _, power in grid}}
     maps = ((least_distortion_map(coordinates[power], k, seed=seed), power) for k, power in grid)
     return [coordinates[power] @ found.components for found, power in maps]
 
 
 def heat_kernel_rows(A: HeatOperator, power: int, seed: int) -> np.ndarray:
-    """Return ``A**p``, between whose rows the diffusion distances are exact."""
+    """Return ``A**p``, whose rows have exact diffusion distances."""
     return np.sqrt(A.shape[0]) * _with_stationary(A, np.eye(A.shape[0]), power)
 
 
 def wide_sketch(A: HeatOperator, power: int, seed: int) -> np.ndarray:
-    """Return a sketch of at most 256 columns, by a block that an earlier one was asked for."""
+    """Return a sketch of at most 256 columns, adapted to a first sketch."""
     shape = A.shape[0], min(MOST_COLUMNS, A.shape[0] // 2)
     first = _with_stationary(A, gaussian_matrix(*shape, seed=seed), power)
     block = adapted_matrix(first, gaussian_matrix(*shape, seed=seed + 1))

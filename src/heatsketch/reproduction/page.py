@@ -1,4 +1,4 @@
-"""The page that shows everything: figures, numbers, and a verdict on every claim."""
+"""The results page: figures, numbers, and a verdict on every claim."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ embedding in `k` dimensions takes the first `k` columns of one random matrix a t
 
 
 def write_page(results: Mapping[str, Results], verdicts: Sequence[Verdict], *, figures: str) -> str:
-    """Return the page in Markdown; ``figures`` is the folder of the pictures, seen from it."""
+    """Return the page in Markdown; ``figures`` is the relative image folder."""
     return "\n".join(
         [
             _INTRODUCTION,

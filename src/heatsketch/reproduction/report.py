@@ -1,4 +1,4 @@
-"""From results to files: figures, verdicts and the page that shows them."""
+"""Output files: figures, verdicts and the results page."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One trial, and all of them: in any number of processes, interrupted or not, the same numbers.
+"""Parallel and resumable trials of experiments, with reproducible results.
 
 A trial is a pure function of the seed, the experiment and its number. Each is written as one line
-of a file as soon as it is done, so that a second call goes on where the first one stopped; the
-finished file is sorted, and so bit-identical however it came about.
+of a file as soon as it is done, so that a second call continues where the first one stopped. The
+finished file is sorted, and therefore bit-identical for any number of processes or interruptions.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Run:
-    """Which experiments to run, how often, from which seed, and where the results go.
+    """Experiments to run, with number of trials, seed and output folder.
 
     Attributes
     ----------
     names : tuple of str
-        From the catalogue.
+        Names in the catalogue.
     folder : Path
     trials : int or None
-        As many as the catalogue says if None.
+        Number of trials; that of the catalogue if None.
     seed : int
     """
 
@@ -60,17 +60,17 @@ class Run:
     seed: int = 0
 
     def n_trials(self, name: str) -> int:
-        """How many trials of an experiment."""
+        """Return the number of trials of an experiment."""
         return self.trials or CATALOGUE[name].trials
 
     def path(self, name: str) -> Path:
-        """Where its results are."""
+        """Return the path of the results of an experiment."""
         return self.folder / f"{name}.jsonl"
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What one sample gave.
+    """Results of one sample.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Trial:
     log_L : dict of str to list of float
         The logarithm of the distortion, for each method along the axis.
     measures : dict of str to dict of str to float
-        Further numbers, for each measure and method.
+        Additional measures, by measure and method.
     """
 
     number: int
@@ -95,12 +95,12 @@ class Results:
 
     @property
     def experiment(self) -> Experiment:
-        """The entry of the catalogue."""
+        """The experiment in the catalogue."""
         return CATALOGUE[self.name]
 
     @property
     def is_complete(self) -> bool:
-        """Whether there are as many trials as the catalogue says."""
+        """Whether all trials of the catalogue are done."""
         return len(self.trials) >= self.experiment.trials
 
     def log_L(self, method: str) -> np.ndarray:  # noqa: N802 - the paper's letter
@@ -113,7 +113,7 @@ class Results:
 
 
 def sample(name: str, number: int, seed: int) -> tuple[np.ndarray, dict[str, HeatOperator], int]:
-    """Return the points of a trial, its heat operators by normalization, and the seed of its G."""
+    """Return the points of a trial, its heat operators, and the seed of its G."""
     experiment = CATALOGUE[name]
     address = seed + (crc32(name.encode()) << 64) + (number << 96)
     X = experiment.sampler(experiment.n_points, seed=address)
@@ -124,7 +124,7 @@ def sample(name: str, number: int, seed: int) -> tuple[np.ndarray, dict[str, Hea
 
 
 def run_trial(name: str, number: int, seed: int) -> Trial:
-    """Embed one sample by every method, in every dimension and power, and measure the distortion.
+    """Embed one sample by all methods, dimensions and powers; measure distortion.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def run_trial(name: str, number: int, seed: int) -> Trial:
     >>> len(trial.log_L["GPS"])
     4
     """
-    with threadpool_limits(1):  # the processes share the cores, and rounding stays the same
+    with threadpool_limits(1):  # processes share the cores, and rounding is reproducible
         experiment = CATALOGUE[name]
         X, operators, block_seed = sample(name, number, seed)
         distances = _Distances(experiment, X, operators)
@@ -152,7 +152,7 @@ def run_trial(name: str, number: int, seed: int) -> Trial:
 
 
 class _Distances:
-    """The distances against which embeddings are measured, each computed once."""
+    """Distances to which embeddings are compared, each computed once."""
 
     def __init__(self, experiment: Experiment, X: np.ndarray, operators: dict) -> None:
         self.experiment, self.X, self.operators = experiment, X, operators
@@ -178,15 +178,15 @@ class _Distances:
 def run_experiments(
     run: Run, *, processes: int | None = None, on_trial: Callable[[str], None] = lambda name: None
 ) -> list[Results]:
-    """Run what has not been run yet, and return everything.
+    """Run the missing trials, and return all results.
 
     Parameters
     ----------
     run : Run
     processes : int, optional
-        As many as there are cores if left out. The numbers do not depend on it.
+        Number of processes, by default the number of cores. Results do not depend on it.
     on_trial : callable, optional
-        Called with the name of the experiment after each trial, those found done included.
+        Called with the name of the experiment for each trial, including those already done.
     """
     run.folder.mkdir(parents=True, exist_ok=True)
     missing = []
@@ -205,7 +205,7 @@ def run_experiments(
 
 
 def read_results(run: Run, name: str) -> Results:
-    """Read the trials of a finished experiment, and leave its file sorted."""
+    """Read the trials of a finished experiment, and sort its file."""
     trials = sorted(_read_trials(run.path(name)), key=lambda trial: trial.number)
     _write(run, name, trials)
     return Results(name, tuple(trials[: run.n_trials(name)]))
@@ -223,12 +223,12 @@ def _computed(
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
-        finally:  # interrupted: do not start what waits, let what runs end
+        finally:  # if interrupted, cancel pending trials and let running ones finish
             pool.shutdown(cancel_futures=True)
 
 
 def _leave_interrupts() -> None:
-    """Leave Ctrl-C to the parent, which then stops its workers in good order."""
+    """Ignore Ctrl-C in workers; the parent handles it and stops them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -241,7 +241,7 @@ def _start_or_resume(run: Run, name: str) -> list[Trial]:
             f"{path} holds {len(trials)} trials of another seed or another catalogue, not of "
             f"seed={run.seed}; choose another folder, or delete the file."
         )
-    _write(run, name, trials)  # without the torn line that an interruption may have left
+    _write(run, name, trials)  # drops an incomplete line of an interrupted run
     return trials
 
 

@@ -2,8 +2,8 @@ r"""Diffusion distances inside scanpy: tools that read and write AnnData.
 
 .. math:: Y = \frac{1}{\sqrt{k}} f(A) G, \qquad E |y_i - y_j|^2 = |f(A)_i - f(A)_j|^2
 
-with ``f`` the sum over all diffusion times, or one power, and ``A`` the heat operator of the graph
-of neighbours that ``scanpy.pp.neighbors`` found, or of any representation of the cells. The
+Here ``f`` is the sum over all diffusion times, or a power, and ``A`` is the heat operator of the
+neighbour graph from ``scanpy.pp.neighbors``, or of any representation of the cells. The
 tools follow the conventions of ``scanpy.tl``::
 
     import heatsketch.scanpy as hs
@@ -20,9 +20,9 @@ tools follow the conventions of ``scanpy.tl``::
     hs.tl.heat_labels(adata, "known_type")      # adata.obs["heat_labels"], from a few labels
 
 The random numbers of a cell depend on the seed and on its name in ``obs_names``. So two AnnData
-that name their cells alike can be compared, whatever cells came or went.
+objects with matching names can be compared, even if cells were added or removed.
 
-(``anndata`` is imported when a tool is called, here and where files are read only.)
+``anndata`` is imported only when a tool is called or a file is read.
 """
 
 from heatsketch.scanpy import pp, tl

@@ -1,4 +1,4 @@
-"""How the tools read AnnData, which cells are meant, and what they record."""
+"""Helpers of the tools: read AnnData, select cells, record parameters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT_SEED = 0
 
 
 def annotated(adata: Any, name: str, *, copy: bool) -> Any:
-    """Return the AnnData to write to."""
+    """Return the AnnData to write to, after validation."""
     try:
         from anndata import AnnData
     except ImportError as error:
@@ -43,7 +43,7 @@ def annotated(adata: Any, name: str, *, copy: bool) -> Any:
 
 
 def source_of(adata: Any, neighbors_key: str | None, use_rep: str | None) -> dict[str, str]:
-    """Return where the cells' neighbours come from, after a look whether it is there."""
+    """Return the source of the neighbours, or raise if it does not exist."""
     if use_rep is None:
         return {"neighbors_key": _checked_graph(adata, neighbors_key or "neighbors")}
     if neighbors_key is not None:
@@ -74,7 +74,7 @@ def _checked_graph(adata: Any, neighbors_key: str) -> str:
 
 
 def _distances_key(adata: Any, neighbors_key: str) -> str:
-    # Files from before scanpy 1.5 do not tell, and hold the one name that there was.
+    # Files from before scanpy 1.5 do not name the key, which was always "distances".
     return str(adata.uns[neighbors_key].get("distances_key", "distances"))
 
 
@@ -83,10 +83,10 @@ def fitted(adata: Any, source: dict[str, str], model: HeatSketch) -> HeatSketch:
         model.set_params(metric="precomputed")
         X = adata.obsp[_distances_key(adata, source["neighbors_key"])]
     elif source["use_rep"] == "X":
-        X = adata.X[:]  # which reads a file, if that is where it is
+        X = adata.X[:]  # reads the file if adata is backed
     else:
         X = adata.obsm[source["use_rep"]]
-    # Cells, not their columns, have names here: a data frame's must not ask for the same again.
+    # Drop the column names of data frames, so that new data need not have the same ones.
     X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
     return model.fit(X, row_ids=row_numbers(adata.obs_names.to_numpy(str)))
 
@@ -106,7 +106,7 @@ def column_of(adata: Any, name: str, column: str) -> np.ndarray:
 
 
 def root_of(adata: Any, root: Any) -> int:
-    """Return the position of the root."""
+    """Return the position of the root cell."""
     if root is None:
         if "iroot" not in adata.uns:
             raise HeatSketchError(
@@ -136,7 +136,7 @@ def seed_from(rng: Any, random_state: Any) -> int:
 
 
 def params_of(model: HeatSketch, source: dict[str, str]) -> dict[str, Any]:
-    """Return how a model was made, in values that a file can hold."""
+    """Return how a model was fitted, as values that a file can store."""
     return source | {
         "n_comps": int(model.n_components),
         "power": model.power,
@@ -155,7 +155,7 @@ def params_of(model: HeatSketch, source: dict[str, str]) -> dict[str, Any]:
 def categories(
     adata: Any, argument: str, given: Any, unknown: Any = None
 ) -> tuple[np.ndarray, list[str]]:
-    """Return the category of each cell, -1 where there is none, and the names of categories."""
+    """Return the category of each cell, -1 for none, and the category names."""
     from pandas import Categorical
 
     if isinstance(given, Mapping):
@@ -176,7 +176,7 @@ def categories(
 
 
 def _assigned(adata: Any, argument: str, given: Mapping[Any, Any]) -> np.ndarray:
-    """Return the names under which cells are listed, None for the others."""
+    """Return the name under which each cell is listed, None for unlisted cells."""
     values = np.full(adata.n_obs, None, dtype=object)
     for name, cells in given.items():
         for cell in [cells] if isinstance(cells, str) else cells:
@@ -191,7 +191,7 @@ def _assigned(adata: Any, argument: str, given: Mapping[Any, Any]) -> np.ndarray
 
 
 def position(adata: Any, argument: str, cell: Any) -> int:
-    """Return the position of a cell that is named, or given by its position."""
+    """Return the position of a cell given by name or position."""
     if isinstance(cell, Integral) and 0 <= int(cell) < adata.n_obs:
         return int(cell)
     if isinstance(cell, str) and cell in adata.obs_names:
@@ -205,7 +205,7 @@ def position(adata: Any, argument: str, cell: Any) -> int:
 def write_shares(
     adata: Any, key: str, shares: np.ndarray, names: list[str], params: dict[str, Any]
 ) -> None:
-    """Write a column for each name to obsm, and the name of the largest to obs."""
+    """Write a column per name to obsm, and the name of the largest share to obs."""
     from pandas import Categorical
 
     adata.obsm[key] = shares
@@ -217,7 +217,7 @@ def write_shares(
 
 
 def graph_params(model: HeatSketch, source: dict[str, str], **others: Any) -> dict[str, Any]:
-    """Return how the graph of a model was made."""
+    """Return how the graph of a model was computed."""
     of_graph = ("epsilon", "normalization", "n_connected_components", "version")
     made = params_of(model, source)
     return source | {name: made[name] for name in of_graph} | others

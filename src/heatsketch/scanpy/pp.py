@@ -1,4 +1,4 @@
-"""Preprocessing, as scanpy has it: ``hs.pp.heat_smooth(adata)``."""
+"""Preprocessing in the style of ``scanpy.pp``: ``hs.pp.heat_smooth(adata)``."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def heat_smooth(
     key_added: str = "heat_smooth",
     copy: bool = False,
 ) -> Any:
-    """Smooth the expression of genes over the graph of cells, to reduce noise and dropout.
+    """Smooth gene expression over the graph of cells to reduce noise and dropout.
 
-    What MAGIC does, with a time that is chosen by held-out data; see :meth:`HeatSketch.smooth`.
+    The method is that of MAGIC, with a time chosen on held-out data; see :meth:`HeatSketch.smooth`.
 
     Parameters
     ----------
     adata : AnnData
     genes : str or sequence of str, optional
-        Names of genes in ``var_names``; all of them if left out, which makes a dense layer.
+        Names of genes in ``var_names``; by default all genes, which gives a dense layer.
     layer : str, optional
-        Which layer to smooth; ``X`` if left out. Of raw counts the time is chosen by count
-        splitting, and smoothed counts are divided by smoothed depths: the sums of cells over all
-        genes of the layer.
+        Layer to smooth; by default ``X``. For raw counts the time is chosen by count splitting,
+        and smoothed counts are divided by smoothed depths, where the depth of a cell is its sum
+        over all genes of the layer.
     time : int or "auto", default="auto"
         Number of steps.
     neighbors_key, use_rep, copy :
@@ -51,9 +51,9 @@ def heat_smooth(
         ``layers["heat_smooth"]``
             Smoothed values of all genes; or
         ``obsm["heat_smooth"]``
-            Those of ``genes``, as a data frame with their names.
+            Smoothed values of ``genes``, as a data frame with their names.
         ``uns["heat_smooth"]``
-            ``time``, the ``times`` and ``scores`` that it was chosen from, and ``params``.
+            ``time``, the ``times`` and ``scores`` from which it was chosen, and ``params``.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def heat_smooth(
     source = source_of(adata, neighbors_key, use_rep)
     names = _genes(adata, genes)
     values = _layer(adata, layer)
-    # One step of one component: what is wanted is the graph.
+    # One step of one component: only the graph is needed.
     model = fitted(adata, source, HeatSketch(1, power=1))
     sizes = values.sum(axis=1) if are_counts(values) else None
     if names is None:
@@ -107,7 +107,7 @@ def _genes(adata: Any, genes: Any) -> list[str] | None:
 
 def _layer(adata: Any, layer: str | None) -> Any:
     if layer is None:
-        return adata.X[:]  # which reads a file, if that is where it is
+        return adata.X[:]  # reads the file if adata is backed
     if layer not in adata.layers:
         raise HeatSketchError(
             f"layer={layer!r} is not in adata.layers; use one of {list(adata.layers)}, or None for "

@@ -1,4 +1,4 @@
-"""The tools, as scanpy has them: ``hs.tl.heatsketch(adata)``."""
+"""Tools in the style of ``scanpy.tl``: ``hs.tl.heatsketch(adata)``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
     "heatsketch",
 ]
 
-# What two sketches must have in common, or their difference would be one of these, too.
+# Parameters that must agree, so that a difference of two sketches is one of the data.
 COMPARABLE = (
     "seed",
     "power",
@@ -67,24 +67,25 @@ def heatsketch(
     Parameters
     ----------
     adata : AnnData
-        In memory or backed, dense or sparse. Cells have names of their own.
+        Data in memory or backed, dense or sparse. Names of cells must be unique.
     n_comps : int, default=64
-        Columns of the sketch. Distances have a relative error of about ``1 / sqrt(2 n_comps)``.
+        Number of components. Distances have a relative error of about ``1 / sqrt(2 n_comps)``.
     power : int or "all", default="all"
-        Diffusion time; see :class:`HeatSketch`. For :func:`drift` give both the same number.
+        Diffusion time; see :class:`HeatSketch`. For :func:`drift`, give both data sets the same
+        number.
     neighbors_key : str, optional
-        Which graph to use: ``uns[neighbors_key]`` names the entry of ``obsp`` with its distances.
-        If left out, the one of ``scanpy.pp.neighbors`` without ``key_added``.
+        Graph to use: ``uns[neighbors_key]`` names the entry of ``obsp`` with its distances. The
+        default is the graph of ``scanpy.pp.neighbors`` without ``key_added``.
     use_rep : str, optional
-        Search neighbours again, in this entry of ``obsm``, or in "X".
+        Search neighbours again in this entry of ``obsm``, or in "X".
     key_added : str, optional
         Name of the results in ``obsm`` and in ``uns``.
     rng : int, numpy.random.Generator or None, default=None
         Seed of the random numbers. None is the seed 0, so that two runs can be compared.
     random_state : int, numpy.random.RandomState or None, default=None
-        The same by its older name, as in scanpy; give one of the two.
+        The older name of ``rng``, as in scanpy; give only one of the two.
     copy : bool, default=False
-        Return a copy, in memory, instead of writing to ``adata``.
+        Return a copy in memory instead of writing to ``adata``.
 
     Returns
     -------
@@ -94,11 +95,12 @@ def heatsketch(
         ``obsm["X_heatsketch"]`` or ``obsm[key_added]``
             The embedding, of shape (n_obs, n_comps).
         ``obsm["X_heatsketch_map"]`` or ``obsm[key_added + "_map"]``
-            The diffusion map in two dimensions, from Ritz vectors of the sketch. Draw it with
+            The diffusion map in two dimensions, from Ritz vectors of the sketch. Plot it with
             ``scanpy.pl.embedding(adata, "heatsketch_map")``; two components of the embedding
             would show a random projection.
         ``uns["heatsketch"]["params"]`` or ``uns[key_added]["params"]``
-            How it was made: the power, the seed, the version and so on, as plain values.
+            Parameters of the embedding: the power, the seed, the version and so on, as plain
+            values.
 
     Examples
     --------
@@ -135,28 +137,28 @@ def heat_pseudotime(
     random_state: Any = None,
     copy: bool = False,
 ) -> Any:
-    r"""Diffusion pseudotime: how far cells are from a root, at all diffusion times together.
+    r"""Compute diffusion pseudotime: distances from a root over all times.
 
     .. math:: t_i = |M_i - M_r|, \qquad M = \sum_{p \ge p_0} \alpha^{p - p_0} \tilde P^p
 
-    with the random walk :math:`\tilde P` without its stationary part, as in ``scanpy.tl.dpt``
-    (Haghverdi et al., 2016), which cuts the sum to ten eigenvectors. A sketch needs none, so there
-    is no number of eigenvectors to choose, and it knows its error.
+    Here :math:`\tilde P` is the random walk without its stationary part, as in ``scanpy.tl.dpt``
+    (Haghverdi et al., 2016), which truncates the sum to ten eigenvectors. A sketch needs no
+    eigenvectors, so their number need not be chosen, and it provides error estimates.
 
     Parameters
     ----------
     adata : AnnData
-        Across connected components of its graph pseudotime means no more than 'far'.
+        Data with a graph; pseudotimes across its connected components mean no more than 'far'.
     root : str or int, optional
-        Name or position of the cell to start from; ``uns["iroot"]`` if left out.
+        Name or position of the root cell; by default ``uns["iroot"]``.
     n_comps : int, default=128
-        Columns of the sketch. The error of a pseudotime is about ``1 / sqrt(2 n_comps)`` of it.
+        Number of components. Pseudotimes have a relative error of about ``1 / sqrt(2 n_comps)``.
     neighbors_key, use_rep, rng, random_state, copy :
         As for :func:`heatsketch`.
     key_added : str, default="heat_pseudotime"
         Name of the results in ``obs`` and in ``uns``.
     confidence : float, default=0.95
-        Of the intervals.
+        Confidence level of the intervals.
 
     Returns
     -------
@@ -164,16 +166,16 @@ def heat_pseudotime(
         With these fields set:
 
         ``obs["heat_pseudotime"]``
-            From 0, at the root, to 1.
+            Pseudotime, from 0 at the root to 1.
         ``obs["heat_pseudotime_low"]``, ``obs["heat_pseudotime_high"]``
-            Between which the value lies that a sketch of endless width would have, in the same
-            unit. It is the error of the sketch, not that of the sample of cells.
+            Interval for the value in the limit of infinitely many components, in the same unit.
+            It covers the error of the sketch only, not that of the sample of cells.
         ``uns["heat_pseudotime"]["params"]``
-            How it was made.
+            Parameters of the computation.
 
     Examples
     --------
-    Cells on a line, a little unevenly:
+    Cells on a line, slightly unevenly spaced:
 
     >>> import heatsketch.scanpy as hs
     >>> import numpy as np
@@ -186,12 +188,11 @@ def heat_pseudotime(
     adata = annotated(adata, "adata", copy=copy)
     start = root_of(adata, root)
     source = source_of(adata, neighbors_key, use_rep)
-    # The weighting is that of diffusion pseudotime; without it, cells where many are would seem
-    # late.
+    # The weighting of diffusion pseudotime; otherwise cells in dense regions would seem late.
     seeded = {"weighting": "random_walk", "random_state": seed_from(rng, random_state)}
     model = fitted(adata, source, HeatSketch(n_comps, **seeded))
     found = model.pseudotime(start, confidence=confidence)
-    unit = found.distance.max() or 1.0  # of cells that are all equal, none is late
+    unit = found.distance.max() or 1.0  # if all cells are equal, all pseudotimes are zero
     for ending, values in zip(("", "_low", "_high"), found, strict=True):
         adata.obs[key_added + ending] = values / unit
     adata.uns[key_added] = {
@@ -233,7 +234,7 @@ def heat_clusters(
         ``obs["heat_clusters"]``
             Clusters, as categories "0", "1" and so on.
         ``uns["heat_clusters"]["params"]``
-            How they were found.
+            Parameters of the computation.
 
     Examples
     --------
@@ -267,26 +268,27 @@ def fate(
     tolerance: float = 1e-6,
     copy: bool = False,
 ) -> Any:
-    r"""Probabilities of fates: which terminal state a random walk from a cell reaches first.
+    r"""Compute fate probabilities: the terminal state a random walk reaches first.
 
     .. math:: h_i = \sum_j P_{ij} h_j, \qquad h = e_s \text{ in cells of the terminal state } s
 
-    The walk goes along the graph of neighbours, as often forth as back: it has no direction of
-    time. Give the states that are terminal; cells of all states that a walk must not leave, such
-    as the root, are fates, too, if you name them.
+    The walk is a reversible one on the neighbour graph: it has no direction of time. Pass all
+    terminal states. Other states that a walk must not leave, such as the root, can also be passed,
+    and then count as fates.
 
     Parameters
     ----------
     adata : AnnData
     terminal : str or mapping of str to cells
-        A column of ``obs`` with the terminal state of some cells, missing in all others. Or the
-        names or positions of the cells of each state: ``{"Mono": ["cell 7", "cell 9"]}``.
+        A column of ``obs`` with the terminal state of some cells, missing or empty in all others,
+        or a mapping from each state to names or positions of its cells:
+        ``{"Mono": ["cell 7", "cell 9"]}``.
     neighbors_key, use_rep, copy :
         As for :func:`heatsketch`.
     key_added : str, default="fate"
         Name of the results in ``obs``, ``obsm`` and ``uns``.
     tolerance : float, default=1e-6
-        Bound of the error of a probability.
+        Bound on the error of a probability.
 
     Returns
     -------
@@ -299,7 +301,7 @@ def fate(
         ``obs["fate"]``
             The most probable fate.
         ``uns["fate"]``
-            The ``names`` of the columns, and ``params``: how it was made.
+            The ``names`` of the columns, and ``params``, the parameters of the computation.
 
     Examples
     --------
@@ -334,15 +336,15 @@ def heat_labels(
     key_added: str = "heat_labels",
     copy: bool = False,
 ) -> Any:
-    """Label all cells from labels of a few, with :class:`heatsketch.HeatLabels`.
+    """Label all cells from a few labels; see :class:`heatsketch.HeatLabels`.
 
     Parameters
     ----------
     adata : AnnData
     labels : str
-        A column of ``obs`` with labels, missing or ``unknown`` in other cells.
+        Column of ``obs`` with labels, missing, empty or ``unknown`` in unlabelled cells.
     unknown : str or None, default=None
-        A label that stands for none.
+        Value that marks cells without a label.
     neighbors_key, use_rep, copy :
         As for :func:`heatsketch`.
     key_added : str, default="heat_labels"
@@ -356,9 +358,9 @@ def heat_labels(
         ``obs["heat_labels"]``
             A label for every cell.
         ``obsm["heat_labels"]``
-            A column with the probabilities of each label. They are not calibrated.
+            A column of probabilities for each label. They are not calibrated.
         ``uns["heat_labels"]``
-            The ``names`` of the columns, and ``params``: how it was made.
+            The ``names`` of the columns, and ``params``, the parameters of the computation.
 
     Examples
     --------
@@ -392,24 +394,26 @@ def drift(
     confidence: float = 0.95,
     copy: bool = False,
 ) -> Any:
-    r"""Which cells moved between two data sets, and how far the geometry did as a whole.
+    r"""Compare two data sets: find cells that moved, and the change of geometry.
 
     .. math:: E |Y - Z|_F^2 = |A^p - B^p|_F^2
 
-    Cells are paired by their names in ``obs_names``; see :func:`heatsketch.diffusion._drift.drift`.
+    Cells are matched by their names in ``obs_names``; see
+    :func:`heatsketch.diffusion._drift.drift`.
 
     Parameters
     ----------
     adata, before : AnnData
-        Both after :func:`heatsketch` with the same seed, number of components and power.
+        Data embedded by :func:`heatsketch` with the same seed, number of components and power.
     key : str, optional
-        The ``key_added`` that :func:`heatsketch` was given, if any.
+        The ``key_added`` that was passed to :func:`heatsketch`, if any.
     key_added : str, default="drift"
         Name of the results in ``obs`` and in ``uns``.
     confidence : float, default=0.95
-        Of the interval, and one minus the false discovery rate of the cells that moved.
+        Confidence level of the interval, and one minus the false discovery rate of the cells that
+        moved.
     copy : bool, default=False
-        Return a copy, in memory, instead of writing to ``adata``.
+        Return a copy in memory instead of writing to ``adata``.
 
     Returns
     -------
@@ -417,16 +421,16 @@ def drift(
         With these fields of ``adata`` set:
 
         ``obs["drift"]``
-            How far each cell moved; NaN for those that ``before`` lacks.
+            Distance that each cell moved; NaN for cells that are not in ``before``.
         ``obs["drift_moved"]``
-            Whether it moved more than the others.
+            Whether the cell moved more than the others.
         ``uns["drift"]``
             ``total`` with ``low``, ``high`` and ``standard_error``; ``relative``, the share of
-            the heat kernel that moved; the names of cells that ``came`` and that ``went``.
+            the heat kernel that moved; ``came`` and ``went``, the names of added and removed cells.
 
     Examples
     --------
-    Digits, of which a hundred are missing the second time, and one shows something else:
+    In the second data set, a hundred digits are missing, and one is replaced:
 
     >>> import heatsketch.scanpy as hs
     >>> from anndata import AnnData
@@ -479,27 +483,27 @@ def compare(
     random_state: Any = None,
     copy: bool = False,
 ) -> Any:
-    r"""Whether groups of cells differ, for instance case and control, and around which cells.
+    r"""Test whether groups of cells, such as case and control, differ, and where.
 
     .. math:: y_{ia} = \sum_j (A^p)_{ij} \, (1[g_j = a] - \pi_a)
 
-    is how much more of group ``a`` is around cell ``i`` than in permutations of the groups; see
-    :func:`heatsketch.diffusion.compare_groups`. Cells of one donor resemble each other, so groups
-    of donors need ``units``: without it nearly every comparison of two donors finds differences.
+    This is the excess of group ``a`` around cell ``i``, compared with permutations of the groups;
+    see :func:`heatsketch.diffusion.compare_groups`. Cells of a donor resemble each other, so groups
+    of donors need ``units``: without it, nearly every comparison of two donors finds differences.
 
     Parameters
     ----------
     adata : AnnData
     groupby : str
-        Column of ``obs`` with the groups, two or more.
+        Column of ``obs`` with two or more groups.
     units : str, optional
-        Column of ``obs`` with what was sampled, for instance the donor. All cells of a donor are
-        permuted together. If left out, cells are permuted one by one.
+        Column of ``obs`` with the sampling units, for instance the donors. All cells of a donor are
+        permuted together. By default, cells are permuted individually.
     neighbors_key, use_rep, rng, random_state, copy :
         As for :func:`heatsketch`.
     n_permutations : int, default=199
     level : float, default=0.05
-        Family-wise error of the cells that are flagged.
+        Family-wise error rate of the flagged cells.
     key_added : str, default="compare"
         Name of the results in ``obs`` and in ``uns``.
 
@@ -509,19 +513,19 @@ def compare(
         With these fields set:
 
         ``obs["compare_effect"]``
-            Share of a group around the cell, less its mean over permutations.
+            Share of a group around the cell, minus its mean over permutations.
         ``obs["compare_z"]``, ``obs["compare_p_value"]``
-            The same in standard deviations, and its p-value, adjusted for all cells.
+            The effect in standard deviations, and its p-value, adjusted for all cells.
         ``obs["compare_flagged"]``
             Whether groups differ around the cell.
         ``obs["compare_group"]``
-            The group that the effect is about; always the second of two.
+            The group to which the effect refers; always the second group if there are two.
         ``uns["compare"]``
-            ``p_value`` of the whole, ``groups``, and ``params``.
+            ``p_value`` of the global test, ``groups``, and ``params``.
 
     Examples
     --------
-    Digits as cells; those of the second sample have a class that the first lacks:
+    Digits as cells, where the second sample contains a class that the first lacks:
 
     >>> import heatsketch.scanpy as hs
     >>> import numpy as np
@@ -539,7 +543,7 @@ def compare(
     columns = {"groupby": groupby} | ({} if units is None else {"units": units})
     labels = {name: column_of(adata, name, column) for name, column in columns.items()}
     source = source_of(adata, neighbors_key, use_rep)
-    # One step of two components: only the graph is of use here.
+    # One step of two components: only the graph is needed.
     model = fitted(adata, source, HeatSketch(2, power=1, random_state=seed_from(rng, random_state)))
     options: dict[str, Any] = {"n_permutations": n_permutations, "level": level}
     found = model.compare(labels["groupby"], units=labels.get("units"), **options)
@@ -554,19 +558,16 @@ def compare(
     return adata if copy else None
 
 
-# --- what comes in -------------------------------------------------------------------------
-
-
-# --- what goes out -------------------------------------------------------------------------
+# --- keys and validation -------------------------------------------------------------------
 
 
 def _places(key: str | None) -> tuple[str, str]:
-    """Return the names in obsm and in uns, which are alike if they were chosen."""
+    """Return the keys in obsm and in uns, which are equal if ``key`` is given."""
     return ("X_heatsketch", "heatsketch") if key is None else (key, key)
 
 
 def _made(adata: Any, name: str, key: str | None) -> Any:
-    """Return how the sketch of an AnnData was made, after a look whether it is there."""
+    """Return the parameters of the sketch in an AnnData; raise if there is none."""
     obsm_key, uns_key = _places(key)
     params = adata.uns.get(uns_key, {}).get("params", {})
     for place, there in (

@@ -1,12 +1,13 @@
 """Compiled loops over arrays: products, neighbours, pairs, random numbers, components.
 
-They are C++, in the files of this package, each of which states its contract. There is an extension
-module for each instruction set, ``_baseline``, ``_avx2`` and ``_avx512``; the best that the
-processor has is imported, or the one that the environment variable ``HEATSKETCH_CPU`` names. All
-give the same bits: each addition, multiplication, division, square root and fused multiply-add is
-rounded in one prescribed way, and no sum depends on the number of threads.
+They are written in C++, in the files of this package, each of which states its contract. There is
+an extension module for each instruction set, ``_baseline``, ``_avx2`` and ``_avx512``. The best one
+that the processor supports is imported, or the one named by the environment variable
+``HEATSKETCH_CPU``. Their results are bit-identical: each addition, multiplication, division, square
+root and fused multiply-add is rounded in one prescribed way, and no sum depends on the number of
+threads.
 
-The loops check types and lengths, not what indices point to: callers check that before.
+The loops check types and lengths, but not the range of indices: callers check that first.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _chosen_cpu() -> str:
     return wanted or usable[0]
 
 
-CPU = _chosen_cpu()  # the instruction set that is used
+CPU = _chosen_cpu()  # the instruction set in use
 _loops: Any = import_module(f"{__name__}._{CPU}")
 
 CHUNK: int = _loops.CHUNK
@@ -92,13 +93,13 @@ within = _loops.within
 
 
 def scaled_values(indptr, indices, data, left, right, out, start, stop):
-    """Set values in some chunks of rows to ``left[i] * right[j]`` times as much."""
+    """Multiply values in some chunks of rows by ``left[i] * right[j]``."""
     left, right = np.asarray(left, np.float64), np.asarray(right, np.float64)
     _loops.scaled_values(indptr, indices, data, left, right, out, start, stop)
 
 
 def sparse_squares(rows, columns, row_norms, norms, out):
-    """Set ``out``, zero before, to squared distances between rows of sparse matrices."""
+    """Fill ``out``, initially zero, with squared distances of sparse rows."""
     _loops.sparse_squares(*rows, *columns, row_norms, norms, out)
 
 
@@ -108,7 +109,7 @@ def fill_union(one, other, union, first, last):
 
 
 def reverse(indptr, ids, squares, n_columns, zero):
-    """Return the transpose; its rows come out sorted, and their ids of the type of ``zero``."""
+    """Return the transpose, with sorted rows and ids of the type of ``zero``."""
     ends = np.zeros(n_columns + 1, np.int64)
     back_ids, back_squares = np.empty(len(ids), np.dtype(type(zero))), np.empty_like(squares)
     _loops.reverse(indptr, ids, squares, ends, back_ids, back_squares)

@@ -1,8 +1,8 @@
-"""The cluster behind :class:`heatsketch.DaskEngine`: the only folder that imports dask.
+"""Implementation of :class:`heatsketch.DaskEngine`, the only user of dask.
 
-Numbers live on storage that all workers see, in files that are there whole or not at all. Every
-task reads files, or what other tasks made of files; nothing is ever sent out by the client. So
-whatever is lost with a worker can be made again, and what is on storage outlives the client, too.
+Data are kept on storage that all workers can access, in files that are written atomically. Every
+task reads files or results of other tasks; the client never sends data. So whatever is lost with a
+worker can be recomputed, and data on storage also survive the client.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The cluster at work: what is computed there, kept on storage, or held in its memory."""
+"""Computation on the cluster; results are on storage or in workers' memory."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from heatsketch._core.progress import has_callback, steps
 from heatsketch.engines._dask._storage import Journal, Storage, read_block, write_block
 from heatsketch.exceptions import HeatSketchError, NotStorableError
 
-RETRIES = 3  # of a task that raised, for storage may be away for a moment
-# Stages for callbacks, by the beginnings of the names of tasks; all others are products.
+RETRIES = 3  # of a task that raised, since storage may be temporarily unavailable
+# Stages for callbacks, by prefixes of the names of tasks; all other tasks are products.
 STAGES = {
     "reading": ("digest-",),
     "lists": ("sample-", "root-", "deal-", "branch-", "tree-", "parts-", "probes-"),
@@ -36,23 +36,23 @@ STAGES = {
     "normalization": ("rows-", "of-rows-", "result-"),
     "output": ("sorted-", "take-"),
 }
-# Settings of dask are those of all threads: a second fit in this process waits for the first.
+# The configuration of dask is global: a second fit in this process waits for the first.
 _ONE_AT_A_TIME = RLock()
 
 
 @lru_cache(maxsize=1)
 def _libraries() -> ThreadpoolController:
-    return ThreadpoolController()  # which takes milliseconds to find them
+    return ThreadpoolController()  # cached, since finding the libraries takes milliseconds
 
 
 def within_threads(n_threads: int, function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function that may use so many threads, in our loops and in libraries."""
+    """Call a function with a limited number of threads, also in libraries."""
     with at_most(n_threads), _libraries().limit(limits=n_threads):
         return function(*args)
 
 
 def graph_of(name: str, tasks: Any, inputs: Any = ()) -> HighLevelGraph:
-    """Return the graph of some tasks, with all that makes their inputs."""
+    """Return the graph of some tasks and of their inputs."""
     return HighLevelGraph.from_collections(name, tasks, dependencies=inputs)
 
 
@@ -62,13 +62,13 @@ def lazy_array(name: str, tasks: Any, inputs: Any, chunks: Any, dtype: Any) -> d
 
 
 def delayed(name: str, tasks: Any, inputs: Any = ()) -> list[Delayed]:
-    """Return tasks, each on its own."""
+    """Return each task as a Delayed."""
     graph = graph_of(name, tasks, inputs)
     return [Delayed(key, graph, layer=name) for key in tasks]
 
 
 class Chunk(NamedTuple):
-    """Which chunk of how many rows in all."""
+    """Index and first row of a chunk, and the total number of rows."""
 
     number: int
     first_row: int
@@ -77,7 +77,7 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """A client, the storage, and how often to write to it."""
+    """A client, the storage, the journal and the interval of checkpoints."""
 
     client: Client
     storage: Storage
@@ -86,12 +86,12 @@ class Cluster:
 
     @cached_property
     def n_threads(self) -> int:
-        """Threads of all workers, as many as there were at first: some may be away."""
+        """Threads of all workers at the start; some may be temporarily missing later."""
         return max(1, sum(self.client.nthreads().values()))
 
     @property
     def connection(self) -> Client:
-        """The client, while it is connected."""
+        """The client; raises if it is no longer connected."""
         if self.client.status != "running":
             raise HeatSketchError(
                 f"client={self.client!r} is not connected any more, and with it the cluster that "
@@ -101,7 +101,7 @@ class Cluster:
         return self.client
 
     def keep(self, *arrays: da.Array) -> list[da.Array]:
-        """Compute arrays and write them to storage; return arrays that read from there."""
+        """Compute arrays and write them to storage; return arrays that read them."""
         wanted = list({a.name: a for a in arrays if not self.has(a)}.values())
         if wanted:
             names = {_stage_of(array.name) for array in wanted}
@@ -110,7 +110,7 @@ class Cluster:
         return [a if a.name.startswith("kept-") else self.kept(a) for a in arrays]
 
     def kept(self, array: da.Array) -> da.Array:
-        """Return the array on storage that holds what this one is."""
+        """Return an array that reads this one from storage."""
         name = f"kept-{array.name}"
         tasks = {
             (name, *key[1:]): (read_block, self.storage.block(array.name, b))
@@ -121,7 +121,7 @@ class Cluster:
     def as_if_kept(self, array: da.Array) -> da.Array:
         """Return an array under the name that it had when it was on storage.
 
-        All that was computed from it has its name from that.
+        The names of all arrays computed from it derive from that name.
         """
         name = f"kept-{array.name}"
         tasks = {(name, *key[1:]): (_itself, key) for key in _keys(array)}
@@ -143,7 +143,7 @@ class Cluster:
         return delayed(name, tasks, [array])
 
     def run(self, tasks: list[Delayed], *, stage: str) -> list[Any]:
-        """Run tasks of a stage to the end, and return what they return."""
+        """Run the tasks of a stage, wait for them, and return their results."""
         done = steps(stage, len(tasks))
         futures = self.connection.compute(tasks, retries=RETRIES, optimize_graph=False)
         try:
@@ -152,18 +152,18 @@ class Cluster:
                     done()
             return self.client.gather(futures)
         except BaseException:
-            # Else they would run on; and the next attempt would get this error. Not
-            # cancelled: that takes its time, and would hit those who try again at once.
+            # Otherwise they would continue, and the next attempt would get this error. They are
+            # not cancelled: that takes time, and would affect an immediate second attempt.
             for future in futures:
                 future.release()
             if self.client.status == "running":
-                self.client.sync(asyncio.sleep, 0)  # until it has done so, in its own thread
+                self.client.sync(asyncio.sleep, 0)  # waits until the client's thread has done so
             raise
 
     def over_chunks(
         self, name: str, X: da.Array, function: Callable[..., Any], *args: Any
     ) -> list[Any]:
-        """Return what ``function(rows, Chunk, *args)`` makes of each chunk."""
+        """Return ``function(rows, Chunk, *args)`` for each chunk."""
         starts = [0, *np.cumsum(X.chunks[0]).tolist()]
         return self._stage(
             name,
@@ -177,11 +177,11 @@ class Cluster:
     def over_blocks(
         self, name: str, n_blocks: int, function: Callable[..., Any], *args: Any
     ) -> list[Any]:
-        """Return what ``function(number, *args)`` makes for each block."""
+        """Return ``function(number, *args)`` for each block."""
         return self._stage(name, [(function, b, *args) for b in range(n_blocks)], [])
 
     def _stage(self, name: str, calls: list[tuple], inputs: list[Any]) -> list[Any]:
-        """Run tasks, or remember what they returned when they ran."""
+        """Run tasks, or return their results from the journal."""
 
         def ask() -> list[Any]:
             n_threads = max(1, self.n_threads // len(calls))
@@ -191,11 +191,11 @@ class Cluster:
         return self.journal.answer(name, ask)
 
     def hold(self, *arrays: da.Array) -> list[da.Array]:
-        """Have arrays computed and held in the memory of workers; return at once."""
+        """Start to compute arrays in the memory of workers; return immediately."""
         return list(self.connection.persist(arrays, retries=RETRIES, optimize_graph=False))
 
     def __reduce__(self) -> Any:
-        """Raise where it would be pickled, and with it a model whose arrays are on storage."""
+        """Raise: models whose arrays are on storage cannot be pickled."""
         raise NotStorableError(
             f"{self.client!r} cannot be pickled, nor can what was fitted there; write the "
             "embedding with model.embedding_.to_zarr(path), and keep the folder of the engine: a "
@@ -204,15 +204,15 @@ class Cluster:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Answer here whatever is computed in this block, and remember small answers."""
-        # Fused, the last tasks would have names that are new each time.
+        """Compute all dask arrays of this block here, and record small results."""
+        # Fused tasks would have a new name each time.
         plain = {"optimization.fuse.active": False}
         with _ONE_AT_A_TIME, dask.config.set({"scheduler": _Answers(self), **plain}):
             yield
 
 
 class _Answers:
-    """What dask calls to compute something."""
+    """Scheduler function that dask calls to compute something."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -226,14 +226,14 @@ class _Answers:
         return self.cluster.journal.answer(name, ask)
 
     def __reduce__(self) -> Any:
-        """Stay here: a worker that is restarted takes the settings of this process."""
-        return str, ()  # which names no scheduler
+        """Pickle as an empty string: restarted workers get this process's settings."""
+        return str, ()  # an empty string names no scheduler
 
 
 def _lasting_names(graph: Any, keys: Any) -> list[str]:
-    """Return the names of what is asked for, which another driver would give it, too.
+    """Return reproducible names of the requested results.
 
-    Dask puts it together in one last task, under a name that is new each time.
+    Dask combines them in a final task, whose name is new each time.
     """
     names: list[str] = []
     for key in flatten([keys]):
@@ -243,7 +243,7 @@ def _lasting_names(graph: Any, keys: Any) -> list[str]:
 
 
 def _stage_of(name: str) -> str:
-    """Return the stage of a fit in which something of such a name is made."""
+    """Return the stage of a fit to which tasks of this name belong."""
     return next((stage for stage, names in STAGES.items() if name.startswith(names)), "products")
 
 

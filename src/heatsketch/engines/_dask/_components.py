@@ -1,4 +1,4 @@
-"""Connected components of a graph in blocks: of each block, joined by links across blocks."""
+"""Connected components of a graph in blocks, joined by links across blocks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from heatsketch.engines._dask._halo import with_halo
 
 
 def label_components(K: Any, eps: float) -> tuple[int, Any]:
-    """Label components that links hold together which exceed ``eps`` times a row's largest.
+    """Label the components connected by links of sufficient weight.
 
-    The row is that of either end. A component of a block is named by its first row.
+    A link counts if it exceeds ``eps`` times the largest entry in the row of one of its ends. A
+    component of a block is named by its first row.
     """
     least = K.map_rows(partial(_least, eps))
     names = K.with_rows(_names, [least], np.int64)
@@ -30,7 +31,7 @@ def label_components(K: Any, eps: float) -> tuple[int, Any]:
 
 
 def _numbered(names: np.ndarray, known: np.ndarray, components: np.ndarray) -> np.ndarray:
-    """Return the component of each row; they are numbered in the order of their first rows."""
+    """Return the component of each row, numbered in the order of first rows."""
     return components[np.searchsorted(known, names)].astype(np.int32)
 
 
@@ -49,7 +50,7 @@ def _strong(matrix: sparse.csr_array, least: np.ndarray) -> tuple[np.ndarray, np
 
 
 def _names(matrix: sparse.csr_array, start: int, least: list[np.ndarray]) -> np.ndarray:
-    """Return for each row of a block the first row of its component of the block."""
+    """Return for each row of a block the first row of its component in the block."""
     n_rows = matrix.shape[0]
     rows, columns = _strong(matrix, with_halo(least))
     own = columns < n_rows
@@ -64,7 +65,7 @@ def _names(matrix: sparse.csr_array, start: int, least: list[np.ndarray]) -> np.
 def _joints(
     matrix: sparse.csr_array, start: int, least: list[np.ndarray], names: list[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the names of the components of a block, and pairs of names that links join."""
+    """Return the names of components of a block, and pairs joined by links."""
     rows, columns = _strong(matrix, with_halo(least))
     across = columns >= matrix.shape[0]
     every = with_halo(names)

@@ -1,4 +1,4 @@
-"""Who may join: the cluster that is given, or one of processes on this machine."""
+"""Connection to a given cluster, or to a local one on this machine."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from distributed import Client, LocalCluster
 
 from heatsketch.exceptions import HeatSketchError
 
-ALLOWED_FAILURES = 100  # workers that may die under a task before it is blamed
+ALLOWED_FAILURES = 100  # workers that may die while they run a task before it fails
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
 def processes(n_workers: int | None = None, **options: Any) -> LocalCluster:
-    """Start workers of one thread each on this machine, which bind to 127.0.0.1 only."""
+    """Start single-threaded local workers, which bind to 127.0.0.1 only."""
     return LocalCluster(
         n_workers=n_workers,
         threads_per_worker=1,
         processes=True,
         host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",  # any port that is free
+        dashboard_address="127.0.0.1:0",  # any free port
         worker_dashboard_address="127.0.0.1:0",
         **options,
     )
@@ -31,10 +31,10 @@ def processes(n_workers: int | None = None, **options: Any) -> LocalCluster:
 
 @contextmanager
 def connected(client: Any, *, allow_unencrypted: bool) -> Iterator[Client]:
-    """Give a client: the one given, or that of a cluster of processes on this machine."""
+    """Yield the given client, or one of a new cluster of local processes."""
     if client is None:
         local = processes()
-        # A worker that is killed again before it is back would be given up after 15 seconds.
+        # By default, a worker that is killed again while it restarts is given up after 15 seconds.
         back = dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"})
         with back, local, Client(local, set_as_default=False) as joined, _patient(joined):
             yield joined
@@ -52,7 +52,10 @@ def connected(client: Any, *, allow_unencrypted: bool) -> Iterator[Client]:
 
 @contextmanager
 def _patient(client: Client) -> Iterator[None]:
-    """Let many workers die before a task is blamed: in a long job they do, one by one."""
+    """Raise the number of workers that may die before a task fails.
+
+    In a long job workers die one by one.
+    """
     before = client.run_on_scheduler(_allow_failures, ALLOWED_FAILURES)
     try:
         yield

@@ -1,4 +1,4 @@
-"""A matrix in memory, cut into blocks on storage."""
+"""Conversion of a matrix in memory to blocks on storage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heatsketch.engines._dask._matrix import BlockMatrix, stored_matrix
 
 
 def matrix_in_blocks(cluster: Cluster, matrix: sparse.csr_array, rows: int) -> BlockMatrix:
-    """Write a matrix to storage, in blocks of so many rows, under the name of its content."""
+    """Write a matrix to storage in blocks of rows, named by its content."""
     if not is_compiled(matrix):
         matrix = sparse.csr_array(matrix, dtype=np.result_type(matrix.dtype, np.float32))
     starts = cut_rows(matrix.shape[0], rows)

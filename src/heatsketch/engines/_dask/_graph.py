@@ -1,7 +1,7 @@
-"""The neighbour graph on a cluster: search in the lists of a block, then symmetrise across blocks.
+"""Neighbour graph on a cluster: search in blocks, symmetrize across blocks.
 
-The rule is that of :mod:`heatsketch.graph._ivf`, and so is the graph: with the same tree, the
-same probes and the same order, every entry is the same, wherever blocks are cut.
+The rule is that of :mod:`heatsketch.graph._ivf`, and so is the graph: with the same tree, probes
+and order, every entry is the same, whatever the blocks are.
 """
 
 from __future__ import annotations
@@ -52,27 +52,27 @@ def _file(lists: BlockLists, part: str, b: int) -> Path:
 
 
 def _probed(lists: BlockLists, probes: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return the points of all lists that are probed, their places, their starts, and the probes.
+    """Return the points of all probed lists, their indices, starts and probes.
 
-    Lists are renumbered, in the order that they have, so that ties are broken as ever.
+    Lists are renumbered in their order, so that ties are broken in the same way.
     """
     starts = lists.list_starts
     wanted = np.unique(probes)
     wanted = wanted[wanted >= 0]
     sizes = starts[wanted + 1] - starts[wanted]
-    # Lists next to each other are read in one go.
+    # Read adjacent lists together.
     breaks = np.flatnonzero(np.diff(wanted) > 1) + 1
     runs = np.split(wanted, breaks)
     parts = [(int(starts[run[0]]), int(starts[run[-1] + 1])) for run in runs]
     points = np.concatenate([lists.rows_between("points", *part) for part in parts])
     places = np.concatenate([np.arange(*part) for part in parts])
-    numbers = np.full(len(starts), -1, np.int32)  # the last of which is that of -1, too
+    numbers = np.full(len(starts), -1, np.int32)  # the last entry is for the padding -1
     numbers[wanted] = np.arange(len(wanted))
     return points, places, np.cumsum([0, *sizes]), numbers[probes]
 
 
 def _search(b: int, lists: BlockLists, n_neighbors: int) -> None:
-    """Write what the points of a block find, and who is found by them."""
+    """Write the neighbours of the points of a block, also grouped by neighbour."""
     queries, probes = (np.array(lists.part(part, b)) for part in ("points", "probes"))
     points, places, starts, probes = _probed(lists, probes)
     found = search_lists(queries, probes, points, starts, n_neighbors)
@@ -81,7 +81,7 @@ def _search(b: int, lists: BlockLists, n_neighbors: int) -> None:
     sort_rows(found)
     back = reversed_rows(found, len(points))
     dtype = index_dtype(lists.starts[-1], 0)
-    sources = back.ids.astype(dtype) + dtype(lists.starts[b])  # the sum may be beyond int32
+    sources = back.ids.astype(dtype) + dtype(lists.starts[b])  # the sum may overflow int32
     for part, array in (
         ("radii", radii),
         ("ties", ties),
@@ -97,7 +97,7 @@ def _search(b: int, lists: BlockLists, n_neighbors: int) -> None:
 
 
 def _join(b: int, lists: BlockLists, metric: str) -> list[tuple[int, int, int]]:
-    """Write the symmetric rows of a block; return which rows of others they need."""
+    """Write the symmetric rows of a block; return the rows of others they need."""
     parts = ("found-indptr", "found-ids", "found-squares")
     found = Found(*(read_block(_file(lists, part, b)) for part in parts))
     graph = union_of(found, _found_by_others(b, lists), lists.starts[-1])
@@ -111,7 +111,7 @@ def _join(b: int, lists: BlockLists, metric: str) -> list[tuple[int, int, int]]:
 
 
 def _found_by_others(b: int, lists: BlockLists) -> Found:
-    """Return who finds the points of a block, in order."""
+    """Return the points that find those of a block, in order."""
     start, stop = lists.starts[b : b + 2]
     targets, sources, squares = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
     for c in range(len(lists.starts) - 1):
@@ -126,7 +126,7 @@ def _found_by_others(b: int, lists: BlockLists) -> Found:
 
 
 def _by_target(targets: list, sources: list, squares: list, n_targets: int) -> Found:
-    """Return who finds each target; the sources come in order, and so they stay."""
+    """Group sources by the target that they find, keeping the order of sources."""
     target = np.concatenate(targets)
     order = np.argsort(target, kind="stable")
     counts = np.bincount(target, minlength=n_targets)
@@ -142,9 +142,9 @@ def _by_target(targets: list, sources: list, squares: list, n_targets: int) -> F
 
 @dataclass(frozen=True, eq=False)
 class BlockNeighbors:
-    """Training points on storage, and the rule by which others are their neighbours.
+    """Training points on storage, and the rule for their neighbours.
 
-    Read from files wherever they can be read: no cluster is needed.
+    They can be read wherever the storage is accessible, without a cluster.
     """
 
     block_lists: BlockLists
@@ -153,15 +153,15 @@ class BlockNeighbors:
     n_features: int
     order: Any
     points: Any = None
-    lists: Any = True  # there are some, as far as the estimators ask
+    lists: Any = True  # tells estimators that there are lists
 
     @cached_property
     def tree(self) -> ListTree:
-        """How a point finds its list."""
+        """Tree that assigns points to lists."""
         return read_tree(self.block_lists)
 
     def distances_to(self, X_new: np.ndarray) -> sparse.csr_array:
-        """Squared distances from new points to the training points near them."""
+        """Return squared distances from new points to their training neighbours."""
         if self.metric == "cosine":
             check_nonzero_rows(X_new)
         as_points, from_squares = LIST_METRICS[self.metric]
@@ -178,9 +178,9 @@ class BlockNeighbors:
         return d2
 
     def _found_by_points(self, new: np.ndarray, own_lists: np.ndarray) -> Found:
-        """Return which points find the new points within their radii."""
+        """Return the points that have the new points within their radii."""
         lists, n_lists = self.block_lists, self.tree.n_lists
-        looked_into = np.zeros(n_lists + 1, bool)  # the last is -1, which is no list
+        looked_into = np.zeros(n_lists + 1, bool)  # the last entry is for the padding -1
         looked_into[own_lists] = True
         order = np.argsort(own_lists, kind="stable")
         starts = np.searchsorted(own_lists[order], np.arange(n_lists + 1))

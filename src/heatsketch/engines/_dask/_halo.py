@@ -1,9 +1,9 @@
-"""Which rows a block needs of other blocks, and how it gets them.
+"""Exchange of rows between blocks.
 
-The columns of a block of rows are its own rows, and then those of other blocks that it has entries
-in, in order: its halo. The list of these is made once. A product needs the values there of whatever
-is multiplied, which are as many tasks as blocks have neighbours: each takes a few rows of one block
-and is sent to another.
+The columns of a block are its own rows, followed by the rows of other blocks in which it has
+entries, in order: its halo. The list of these is computed once. A product needs the values of its
+operand in the halo. One task for each pair of adjacent blocks takes a few rows of one block, and
+its result is sent to the other.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ PARTS = ("data", "indices", "indptr")
 
 
 def cut_rows(n_rows: int, rows_per_block: int) -> tuple[int, ...]:
-    """Return where blocks begin, and where the last one ends: at multiples of ``PIECE``."""
+    """Return the starts of blocks, multiples of ``PIECE``, and the last end."""
     step = max(PIECE, -(-rows_per_block // PIECE) * PIECE)
     return (*range(0, n_rows, step), n_rows)
 
 
 @dataclass(frozen=True)
 class Halo:
-    """Rows that blocks need of each other.
+    """Rows that blocks need from each other.
 
     Attributes
     ----------
     name : str
-        Where the lists are on storage.
+        Name of the lists on storage.
     starts : tuple of int
-        Where blocks begin, and where the last one ends.
+        First row of each block, and the end of the last one.
     needs : tuple of dicts
-        For each block, from where to where its list names rows of which other block.
+        For each block, the range of its list that names rows of each other block.
     """
 
     storage: Storage
@@ -59,11 +59,11 @@ class Halo:
 
     @property
     def chunks(self) -> tuple[int, ...]:
-        """Numbers of rows of the blocks."""
+        """Number of rows of each block."""
         return tuple(np.diff(self.starts).tolist())
 
     def exchange(self, x: da.Array) -> tuple[HighLevelGraph, list[list[Any]]]:
-        """Return tasks that bring the halos, and for each block the keys of its parts of ``x``."""
+        """Return tasks that fetch the halos, and the keys of the parts of each block."""
         name = f"halo-{tokenize(self.name, x.name)}"
         rest = (0,) * (x.ndim - 1)
         tasks, parts = {}, []
@@ -77,7 +77,7 @@ class Halo:
 
 
 class Halos:
-    """The tasks of an exchange, as dask wants to see what others depend on."""
+    """Tasks of an exchange, as a dask collection that others can depend on."""
 
     def __init__(self, graph: HighLevelGraph) -> None:
         self.graph = graph
@@ -87,7 +87,7 @@ class Halos:
         return self.graph
 
     def __dask_keys__(self) -> list[Any]:
-        """Return nothing: no task needs all of them."""
+        """Return an empty list: no task needs all of them."""
         return []
 
     def __dask_layers__(self) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ def _rows_for_another(x: np.ndarray, path: Path, first: int, last: int, start: i
 
 
 def with_halo(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the rows of a block, and then those of its halo."""
+    """Return the rows of a block, followed by those of its halo."""
     return np.concatenate(parts)
 
 
@@ -108,16 +108,16 @@ def with_halo(parts: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def halo_path(storage: Storage, name: str, b: int) -> Path:
-    """Return where the list of a block is."""
+    """Return the path of the list of a block."""
     return storage.file(name, f"{b:06d}.halo.npy")
 
 
 def write_matrix(
     storage: Storage, name: str, b: int, matrix: sparse.csr_array, starts: tuple[int, ...]
 ) -> dict[int, tuple[int, int]]:
-    """Write a block of rows, its columns renumbered; return what it needs of other blocks.
+    """Write a block with renumbered columns; return the rows of others it needs.
 
-    Entries stay in the order that they have: it decides how sums are rounded.
+    The order of entries is kept, since it determines how sums are rounded.
     """
     start, stop = starts[b], starts[b + 1]
     columns = np.unique(matrix.indices)
@@ -136,7 +136,7 @@ def write_matrix(
 
 
 def read_matrix(storage: Storage, name: str, b: int) -> sparse.csr_array:
-    """Read a block of rows, whose columns are its rows and its halo."""
+    """Read a block of rows, whose columns are its rows followed by its halo."""
     data, indices, indptr = (read_block(_path(storage, name, b, part)) for part in PARTS)
     n_halo = len(map_block(halo_path(storage, name, b)))
     n_rows = len(indptr) - 1

@@ -1,8 +1,8 @@
-"""Points in the order of their lists, in blocks on storage: a partition in two passes.
+"""Partition of points by inverted lists into blocks on storage.
 
-In the first pass each chunk of points finds its lists and goes to files, sorted by list. In the
-second each block of rows takes from all those files what belongs to it. A reader maps a file
-and touches only that.
+In the first pass each chunk of points is assigned to lists and written to files, sorted by list. In
+the second pass each block collects its rows from all these files, which are memory-mapped, so that
+only these rows are read.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class BlockLists:
     Attributes
     ----------
     name : str
-        What the files are called.
+        Name of the files.
     n_levels : int
-        Of the tree, which is on storage, too.
+        Number of levels of the tree, which is also on storage.
     starts : tuple of int
-        Where blocks begin, and where the last one ends.
+        First row of each block, and the end of the last one.
     """
 
     storage: Storage
@@ -56,16 +56,16 @@ class BlockLists:
     starts: tuple[int, ...]
 
     def part(self, part: str, b: int) -> np.ndarray:
-        """Return the points of a block, their probes, or which rows they were, from a file."""
+        """Return points, probes or row numbers of a block from a file."""
         return map_block(self.storage.block(f"{self.name}-{part}", b))
 
     @property
     def list_starts(self) -> np.ndarray:
-        """Where each list begins, and where the last one ends."""
+        """First row of each list, and the end of the last one."""
         return map_block(self.storage.file(self.name, "starts.npy"))
 
     def rows_between(self, part: str, start: int, stop: int) -> np.ndarray:
-        """Return rows from one place to another, of whatever blocks they are in."""
+        """Return the rows from ``start`` to ``stop``, across blocks."""
         first = int(np.searchsorted(self.starts, start, side="right")) - 1
         parts = [self.part(part, 0)[:0]]
         for b in range(first, len(self.starts) - 1):
@@ -86,9 +86,9 @@ class BlockLists:
 def arrange(
     cluster: Cluster, X: da.Array, *, metric: str, n_neighbors: int, tolerance: float, starts: Any
 ) -> BlockLists:
-    """Put each row of ``X`` into its list, and the lists into blocks that begin at ``starts``.
+    """Assign the rows of ``X`` to lists, and the lists to blocks.
 
-    A ``tolerance`` of 0 leaves all points in one list.
+    Blocks begin at ``starts``. With a ``tolerance`` of 0 all points are in one list.
     """
     name = f"lists-{tokenize(X.name, metric, n_neighbors, tolerance, starts)}"
     height = tree_height(X.shape[0]) if tolerance else 0
@@ -107,7 +107,7 @@ def arrange(
 
 
 def _grow(cluster: Cluster, X: da.Array, lists: BlockLists, metric: str) -> None:
-    """Grow the tree: its root from what little is seen for that, then all branches at once."""
+    """Grow the tree: the root from a small sample, then all branches in parallel."""
     name = lists.name
     sizes = cluster.over_chunks(f"sample-{name}", X, _sample, lists, metric)
     (n_branches,) = cluster.over_blocks(f"root-{name}", 1, _root, lists, sizes)
@@ -121,7 +121,7 @@ def read_tree(lists: BlockLists) -> ListTree:
     return ListTree(tuple(_read_level(_level_files(lists, i)) for i in range(lists.n_levels)))
 
 
-# --- what tasks do ----------------------------------------------------------------------------
+# --- functions of tasks -----------------------------------------------------------------------
 
 
 def _file(lists: BlockLists, part: str, i: int) -> Path:
@@ -146,7 +146,7 @@ def _write_level(level: Level, files: list[Path]) -> None:
 
 
 def _sample(X: np.ndarray, chunk: Chunk, lists: BlockLists, metric: str) -> int:
-    """Write what k-means may see of a chunk; return how many points these are."""
+    """Write the sample of a chunk for k-means; return its size."""
     places = places_of_sample(chunk.n_rows, chunk.first_row, chunk.first_row + len(X))
     some = X[places - chunk.first_row]
     write_block(LIST_METRICS[metric][0](some), _file(lists, "sample", chunk.number))
@@ -154,7 +154,7 @@ def _sample(X: np.ndarray, chunk: Chunk, lists: BlockLists, metric: str) -> int:
 
 
 def _root(b: int, lists: BlockLists, sizes: list[int]) -> int:
-    """Write the first level of the tree; return how many branches there are."""
+    """Write the first level of the tree; return the number of branches."""
     n_sample = sum(sizes)
     seen = _taken(lists, "sample", sizes, places_seen(n_sample, lists.n_levels))
     centroids = centroids_of(seen, n_sample, lists.n_levels)
@@ -163,7 +163,7 @@ def _root(b: int, lists: BlockLists, sizes: list[int]) -> int:
 
 
 def _taken(lists: BlockLists, part: str, sizes: list[int], places: np.ndarray) -> np.ndarray:
-    """Return the rows at some places, in order, as if the files were one."""
+    """Return rows by index, in order, as if the files were concatenated."""
     ends = np.cumsum(sizes)
     parts = np.split(places, np.searchsorted(places, ends[:-1]))
     return np.concatenate(
@@ -175,7 +175,7 @@ def _taken(lists: BlockLists, part: str, sizes: list[int], places: np.ndarray) -
 
 
 def _deal(i: int, lists: BlockLists) -> None:
-    """Write the sample of a chunk, sorted by branch, and where each branch begins."""
+    """Write the sample of a chunk, sorted by branch, and the starts of branches."""
     centroids = _read_level(_level_files(lists, 0)).centroids
     parts = by_centroid(read_block(_file(lists, "sample", i)), centroids)
     write_block(np.concatenate(parts), _file(lists, "dealt", i))
@@ -193,7 +193,7 @@ def _branch(b: int, lists: BlockLists, n_chunks: int) -> None:
 
 
 def _join_branches(b: int, lists: BlockLists, n_branches: int) -> None:
-    """Write the other levels of the tree, one after another."""
+    """Write the other levels of the tree."""
     for i in range(1, lists.n_levels):
         parts = [_read_level(_branch_files(lists, i, b)) for b in range(n_branches)]
         _write_level(joined_level(parts), _level_files(lists, i))
@@ -202,7 +202,7 @@ def _join_branches(b: int, lists: BlockLists, n_branches: int) -> None:
 def _near_centers(
     X: np.ndarray, chunk: Chunk, lists: BlockLists, metric: str, centers: Any
 ) -> None:
-    """Write which points of a chunk are nearest to the centers of the parts."""
+    """Write the points of a chunk that are nearest to the centres of the parts."""
     points = LIST_METRICS[metric][0](X)
     size = min(PART, len(points))
     for place, center in enumerate(LIST_METRICS[metric][0](centers)):
@@ -213,13 +213,13 @@ def _near_centers(
 
 
 def _choose(b: int, lists: BlockLists, n_chunks: int, choose: Any) -> int:
-    """Return how many lists to probe."""
+    """Return the number of lists to probe."""
     parts = [_part(lists, place, n_chunks) for place in range(N_PARTS)]
     return int(choose(parts, read_tree(lists)))
 
 
 def _part(lists: BlockLists, place: int, n_chunks: int) -> np.ndarray:
-    """Return the points nearest to a center, of all chunks."""
+    """Return the points of all chunks that are nearest to a centre."""
     squares = [lists.part(f"squares{place}", i) for i in range(n_chunks)]
     sizes, all_squares = list(map(len, squares)), np.concatenate(squares)
     size = min(PART, len(all_squares))
@@ -228,7 +228,7 @@ def _part(lists: BlockLists, place: int, n_chunks: int) -> np.ndarray:
 
 
 def _assign(X: np.ndarray, chunk: Chunk, lists: BlockLists, metric: str, n_probes: int) -> None:
-    """Write a chunk, sorted by list, and how many points each list got."""
+    """Write a chunk, sorted by list, and the number of its points in each list."""
     points, tree = LIST_METRICS[metric][0](X), read_tree(lists)
     probes = tree.nearest_lists(points, n_probes)
     order = np.argsort(probes[:, 0], kind="stable")
@@ -240,7 +240,7 @@ def _assign(X: np.ndarray, chunk: Chunk, lists: BlockLists, metric: str, n_probe
 
 
 def _count(b: int, lists: BlockLists, n_chunks: int) -> None:
-    """Write where each list begins, and where the last one ends."""
+    """Write the first row of each list, and the end of the last one."""
     sizes = np.zeros(len(lists.part("sorted-counts", 0)), np.int64)
     for i in range(n_chunks):
         sizes += lists.part("sorted-counts", i)
@@ -249,7 +249,7 @@ def _count(b: int, lists: BlockLists, n_chunks: int) -> None:
 
 
 def _gather(b: int, lists: BlockLists, n_chunks: int) -> None:
-    """Write a block: the points from one place of the list order to another."""
+    """Write a block: a range of points in list order."""
     list_starts, (start, stop) = lists.list_starts, lists.starts[b : b + 2]
     # A list may begin in the block before, or end in the next.
     first = int(np.searchsorted(list_starts, start, side="right")) - 1

@@ -32,7 +32,7 @@ from heatsketch.engines._dask._operator import heat_operator_of
 
 @dataclass(frozen=True, eq=False)
 class BlockMatrix(RowBlocks):
-    """A matrix whose blocks are results of tasks, all of them CSR arrays with their halos."""
+    """A matrix whose blocks are results of tasks: CSR arrays with their halos."""
 
     cluster: Cluster
     halo: Halo
@@ -47,10 +47,10 @@ class BlockMatrix(RowBlocks):
 
     @property
     def n_threads(self) -> int:
-        """Threads for each block: all that the workers have, if blocks are as many as workers."""
+        """Threads per block: those of all workers, divided by the number of blocks."""
         return max(1, self.cluster.n_threads // self.halo.n_blocks)
 
-    # What dask asks of whatever tasks may depend on.
+    # Methods of a dask collection, on which tasks may depend.
     def __dask_graph__(self) -> HighLevelGraph:
         """Return the tasks that make the blocks."""
         return self.graph
@@ -65,26 +65,26 @@ class BlockMatrix(RowBlocks):
 
     @cached_property
     def resident(self) -> BlockMatrix:
-        """The same, in the memory of workers."""
-        # Not pinned to workers: those that die would leave tasks that no worker may run.
+        """The same matrix, in the memory of workers."""
+        # Not pinned to workers: if one died, no other worker could run its tasks.
         blocks = [Delayed(key, self.graph, layer=self.name) for key in self.__dask_keys__()]
         held = self.cluster.connection.persist(blocks, retries=RETRIES, optimize_graph=False)
         futures = {block.key: futures_of(block)[0] for block in held}
         graph = graph_of(self.name, futures)
         return BlockMatrix(self.cluster, self.halo, self.dtype, self.name, graph)
 
-    # --- the verbs ----------------------------------------------------------------------------
+    # --- operations ---------------------------------------------------------------------------
 
     def __matmul__(self, vector: da.Array) -> da.Array:
-        """Multiply a vector, summed in float64, and keep the product on storage."""
+        """Multiply by a vector, summing in float64, and store the product."""
         product = self.resident.with_rows(_row_products, [vector], np.float64)
         return self.cluster.keep(product)[0]
 
     def with_rows(self, function: Callable[..., Any], arrays: list[da.Array], dtype: Any) -> Any:
-        """Return the array of what a function makes of each block.
+        """Return the array of the results of a function for each block.
 
-        It is given the block, its first row, and for each of some arrays a list: the rows of the
-        block, and then those of its halo, by owner.
+        Its arguments are the block, its first row, and for each array a list: the rows of the
+        block, followed by those of its halo, by owner.
         """
         x = arrays[0]
         name = f"of-rows-{self._token(function, arrays)}"
@@ -93,7 +93,7 @@ class BlockMatrix(RowBlocks):
         return lazy_array(name, layer, inputs, (self.halo.chunks, *x.chunks[1:]), dtype)
 
     def results_with_rows(self, function: Callable[..., Any], arrays: list[da.Array]) -> list[Any]:
-        """Return what a function makes of each block, as for :meth:`with_rows`, computed now."""
+        """Return the results of a function as for :meth:`with_rows`, computed now."""
         name = f"result-{self._token(function, arrays)}"
         tasks, inputs = self._tasks(function, arrays)
         layer = {(name, b): task for b, task in enumerate(tasks)}
@@ -119,7 +119,7 @@ class BlockMatrix(RowBlocks):
         return tasks, [self, *arrays, *map(Halos, exchanges)]
 
     def keep(self, vector: da.Array) -> da.Array:
-        """Return a vector that workers hold: what it is made of is on storage."""
+        """Return a vector in the memory of workers; its inputs are on storage."""
         return self.cluster.hold(vector)[0]
 
     def ones(self) -> da.Array:
@@ -127,14 +127,14 @@ class BlockMatrix(RowBlocks):
         return da.ones(self.shape[0], chunks=(self.halo.chunks,))
 
     def map_blocks(self, function: Callable[[Any], Any]) -> BlockMatrix:
-        """Return the matrix whose blocks a function makes of these."""
+        """Return the matrix whose blocks are a function of these."""
         name = f"matrix-{tokenize(self.name, function)}"
         work = within_threads, self.n_threads, function
         tasks = {(name, b): (*work, (self.name, b)) for b in range(self.halo.n_blocks)}
         return self._another(name, tasks, [self])
 
     def map_rows(self, function: Callable[[Any], np.ndarray]) -> da.Array:
-        """Return the vector of what a function makes of the rows of each block."""
+        """Return the vector of the results of a function for the rows of each block."""
         name = f"rows-{tokenize(self.name, function)}"
         work = within_threads, self.n_threads, function
         tasks = {(name, b): (*work, (self.name, b)) for b in range(self.halo.n_blocks)}
@@ -149,11 +149,11 @@ class BlockMatrix(RowBlocks):
         return self._another(name, {(name, b): task for b, task in enumerate(tasks)}, inputs)
 
     def heat_operator(self, left: da.Array, right: da.Array, stationary: da.Array) -> Any:
-        """Return the heat operator with these weights, which are those of training points."""
+        """Return the heat operator with these weights, those of training points."""
         return heat_operator_of(self, right, stationary)
 
     def label_components(self, eps: float) -> tuple[int, da.Array]:
-        """Label components of each block, then join those that links across blocks join."""
+        """Label components of each block, then join them by links across blocks."""
         return label_components(self, eps)
 
     def _another(self, name: str, tasks: dict, inputs: list[Any]) -> BlockMatrix:
@@ -162,7 +162,7 @@ class BlockMatrix(RowBlocks):
 
 
 def stored_matrix(cluster: Cluster, halo: Halo, dtype: Any) -> BlockMatrix:
-    """Return the matrix that is on storage under the name of its halo."""
+    """Return the matrix stored under the name of its halo."""
     tasks = {
         (halo.name, b): (read_matrix, halo.storage, halo.name, b) for b in range(halo.n_blocks)
     }

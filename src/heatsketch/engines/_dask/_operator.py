@@ -1,4 +1,4 @@
-"""The heat operator in blocks of rows: the verbs of a HeatOperator, answered by a cluster."""
+"""The heat operator in blocks of rows, with the interface of a HeatOperator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STEP = "heat-step"
 
 
 def heat_operator_of(K: Any, s: da.Array, stationary: da.Array) -> BlockHeatOperator:
-    """Return ``A = diag(s) K diag(s)``, with weights and stationary direction on storage."""
+    """Return ``A = diag(s) K diag(s)``; the vectors are kept on storage."""
     s, stationary = K.cluster.keep(s, stationary)
     sums = np.concatenate(from_each_block(_squared_lengths, stationary))
     squared_length = stationary_ratio(sums, 1.0, np.float64)[0]
@@ -33,17 +33,17 @@ def _squared_lengths(v: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class BlockHeatOperator:
-    """``A``, and what it does to blocks of columns that are dask arrays in its blocks of rows.
+    """The operator ``A`` for dask arrays that are chunked in its blocks of rows.
 
-    A step is begun at once, and is not waited for; but every so many steps their results go to
-    storage first, from where all that follows can be made again.
+    A step is started immediately, without waiting for its result. But every ``checkpoint_every``
+    steps the results are written to storage first, from where later steps can be recomputed.
     """
 
     matrix: Any
     s: Any
     stationary: da.Array
     squared_length: float
-    # How many steps lie between a block and storage.
+    # Number of steps since the last checkpoint, for each block of columns.
     depths: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -53,11 +53,11 @@ class BlockHeatOperator:
 
     @property
     def dtype(self) -> np.dtype:
-        """The precision of the products."""
+        """Dtype of the products."""
         return self.matrix.dtype
 
     def __matmul__(self, block: da.Array) -> da.Array:
-        """Multiply a vector, or a block of column vectors, and keep the product on storage."""
+        """Multiply by a vector or a block of column vectors, and store the product."""
         matrix = self.matrix.resident
         if block.ndim == 1:
             product = matrix.with_rows(_vector_product, [block], self.dtype)
@@ -66,11 +66,11 @@ class BlockHeatOperator:
         return matrix.cluster.keep(product)[0]
 
     def at(self, places: np.ndarray) -> BlockHeatOperator:
-        """Return what rows of new points have to know of these points."""
+        """Return the operator with the weights that rows of new points need."""
         return replace(self, s=np.asarray(self.s[places]))
 
     def stationary_coefficients(self, block: da.Array) -> da.Array:
-        """Return how much of the stationary direction each column of a block holds."""
+        """Return the coefficient of the stationary direction in each column."""
         name = f"chunk-sums-{tokenize(self.stationary.name, block.name)}"
         tasks = {
             (name, b, 0): (chunk_sums, (self.stationary.name, b), (block.name, b, 0))
@@ -79,11 +79,11 @@ class BlockHeatOperator:
         return self._coefficients(name, tasks, [self.stationary, block], block)
 
     def stationary_part(self, coefficients: Any) -> da.Array:
-        """Return the block that consists of the stationary direction alone."""
+        """Return the multiples of the stationary direction with these coefficients."""
         return self.stationary[:, np.newaxis] * coefficients
 
     def deflate(self, block: da.Array, *, out: Any = None) -> da.Array:
-        """Take the stationary direction out of a block; a new one is made in any case."""
+        """Return a new block without the stationary direction; ``out`` is ignored."""
         return block - self.stationary_part(self.stationary_coefficients(block))
 
     def step(
@@ -96,7 +96,7 @@ class BlockHeatOperator:
         totals: Any = (),
         terms: Sequence[float] = (),
     ) -> tuple[da.Array, da.Array]:
-        """Step on in a recurrence; see :meth:`heatsketch.HeatOperator.step`."""
+        """Compute a step of a recurrence; see :meth:`heatsketch.HeatOperator.step`."""
         before = [block, coefficients, *([out] if factors[2] else []), *totals]
         names = [array.name for array in before]
         token = tokenize(self.matrix.name, names, factors, list(terms))
@@ -107,7 +107,7 @@ class BlockHeatOperator:
         return y, w
 
     def _begun(self, y: da.Array, w: da.Array, sums: list, block: da.Array) -> list[da.Array]:
-        """Have a step computed, or find it on storage, or leave it if it led to what is there."""
+        """Start a step, or read it from storage, or skip it if later results exist."""
         cluster = self.matrix.cluster
         depth = self.depths[y.name] = self.depths.get(block.name, 0) + 1
         if cluster.journal.has_passed(y.name):
@@ -160,7 +160,7 @@ class BlockHeatOperator:
         return self._combined(f"{name}-w", name, graph, block.shape[1], block.dtype)
 
     def _combined(self, name: str, layer: str, graph: Any, n_columns: int, dtype: Any) -> da.Array:
-        """Return coefficients from the sums over chunks of all blocks."""
+        """Return coefficients, from the sums over chunks of all blocks."""
         sums = [(layer, b, 0) for b in range(self.matrix.halo.n_blocks)]
         task = (_ratio, sums, float(self.squared_length), dtype)
         graph = HighLevelGraph(
@@ -170,7 +170,7 @@ class BlockHeatOperator:
 
 
 def _picked(whole: HighLevelGraph, name: str, place: int, n_blocks: int) -> tuple[str, Any]:
-    """Return one of the results of tasks: the name of its layer, and the graph with it."""
+    """Return one result of tasks: the name of its layer, and the graph with it."""
     layer = name if place == 0 else f"{name}-{place}"
     tasks: Any = {(layer, b, 0): (_pick, (f"{name}-all", b), place) for b in range(n_blocks)}
     layers, dependencies = whole.layers, whole.dependencies
@@ -178,7 +178,7 @@ def _picked(whole: HighLevelGraph, name: str, place: int, n_blocks: int) -> tupl
     return layer, graph
 
 
-# --- what tasks do ----------------------------------------------------------------------------
+# --- functions of tasks -----------------------------------------------------------------------
 
 
 def _pick(results: tuple, place: int) -> Any:
@@ -206,15 +206,15 @@ def _step(
     rest: list[np.ndarray],
     numbers: tuple[Any, Any],
 ) -> tuple[np.ndarray, ...]:
-    """Return the rows of ``y``, their sums over chunks, and of the totals.
+    """Return the rows of ``y``, their sums over chunks, and rows of the totals.
 
-    What is given stays as it is: a task may run again.
+    The inputs are not modified, since a task may run again.
     """
     factors, terms = numbers
     out = rest[0].copy() if factors[2] else None
     totals = np.array(rest[1:] if factors[2] else rest)
     rows = HeatOperator(matrix, None, _writable(stationary))
-    # Not joined with its halo, as for a vector: the copy would take as long as half the product.
+    # Not concatenated with its halo: the copy would take half as long as the product.
     block, halo = _writable(parts[0]), with_halo([parts[0][:0], *parts[1:]])
     recurrence = {"halo": halo, "factors": factors, "out": out, "totals": totals, "terms": terms}
     y, sums = rows.step_of_rows(block, _writable(w), **recurrence)
@@ -222,5 +222,5 @@ def _step(
 
 
 def _writable(array: np.ndarray) -> np.ndarray:
-    """Return an array, wherever it came from, as loops were compiled for."""
+    """Return an array in the memory layout of the compiled loops."""
     return np.require(array, requirements=["C", "W"])

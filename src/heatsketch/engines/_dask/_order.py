@@ -1,4 +1,4 @@
-"""Rows of a block put into another order, in two passes over files."""
+"""Reordering of the rows of a block, in two passes over files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from heatsketch.engines._dask._storage import Storage, map_block, read_block, wr
 
 
 def in_order(cluster: Cluster, block: da.Array, order: da.Array) -> da.Array:
-    """Return the block whose row ``order[i]`` is row ``i`` of this one, on storage."""
+    """Return a stored block whose row ``order[i]`` is row ``i`` of ``block``."""
     name = f"given-{tokenize(block.name, order.name)}"
     storage, chunks, n_blocks = cluster.storage, block.chunks, block.numblocks[0]
     rest = (0,) * (block.ndim - 1)
@@ -24,7 +24,7 @@ def in_order(cluster: Cluster, block: da.Array, order: da.Array) -> da.Array:
         cluster.run(delayed(sorting, tasks, [block, order]), stage="output")
         starts = [0, *np.cumsum(chunks[0]).tolist()]
         cluster.over_blocks(f"take-{name}", n_blocks, _take, storage, sorting, name, starts)
-        for b in range(n_blocks):  # as large as the block itself, and of no more use
+        for b in range(n_blocks):  # no longer needed, and as large as the block itself
             for part in ("block", "rows"):
                 storage.file(sorting, f"{b:06d}.{part}.npy").unlink(missing_ok=True)
     reading = {(name, b, *rest): (read_block, storage.block(name, b)) for b in range(n_blocks)}

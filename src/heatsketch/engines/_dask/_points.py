@@ -1,4 +1,4 @@
-"""Points of all kinds as dask arrays, whose tasks read files."""
+"""Points as dask arrays whose tasks read files."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from heatsketch.io._zarr import ZarrTable
 
 
 def read_points(cluster: Cluster, X: Any) -> Any:
-    """Return a file or a dask array as a dask array in chunks of whole rows; others as they are.
+    """Return a file or a dask array as a dask array in chunks of whole rows.
 
-    It is named by what is in it, so that all that is computed from it is, too.
+    Other inputs are returned unchanged. The array is named by its content, so that the names of all
+    results derive from the content.
     """
     if isinstance(X, str | Path):
         X = _from_file(Path(X))
@@ -34,7 +35,7 @@ def read_points(cluster: Cluster, X: Any) -> Any:
     if not isinstance(X, da.Array):
         return X
     if any(np.isnan(size) for size in X.shape):
-        # Not answered by the journal: what is in an array of that name may have changed since.
+        # Bypass the journal: the content of an array of this name may have changed.
         with dask.config.set(scheduler=cluster.connection.get):
             X = X.compute_chunk_sizes()
     if X.ndim != 2 or 0 in X.shape:
@@ -61,7 +62,7 @@ def _digest(chunk: np.ndarray) -> tuple[int, str]:
 
 
 def _rows(n_columns: int, dtype: Any, multiple: int = 1) -> int:
-    """Return how many rows a task reads, a multiple of what one chunk of a file holds."""
+    """Return the number of rows per task, a multiple of the chunks of the file."""
     rows = CHUNK_BYTES // max(1, n_columns * np.dtype(dtype).itemsize)
     return max(multiple, rows // multiple * multiple)
 
@@ -92,7 +93,7 @@ def _read_file(path: Path, dtype: Any) -> np.ndarray:
 
 
 def points_in_files(cluster: Cluster, X: Any) -> da.Array:
-    """Return points in memory as an array whose tasks read files."""
+    """Write points in memory to files; return an array whose tasks read them."""
     if isinstance(X, da.Array):
         return X
     if sparse.issparse(X):

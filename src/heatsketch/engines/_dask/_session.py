@@ -1,4 +1,4 @@
-"""The work of one fit: an engine that is connected."""
+"""A connected engine, for one fit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from heatsketch.graph._neighbors import find_neighbors
 
 @contextmanager
 def session(engine: Any, folder: Path) -> Iterator[Engine]:
-    """Connect, and work in a folder."""
+    """Connect to the cluster, and yield an engine that works in a folder."""
     storage = Storage.at(folder)
     with connected(engine.client, allow_unencrypted=engine.allow_unencrypted) as client:
         journal = Journal(folder / "journal.jsonl")
@@ -44,7 +44,7 @@ def session(engine: Any, folder: Path) -> Iterator[Engine]:
 
 @dataclass(frozen=True, eq=False)
 class Session(Engine):
-    """What a DaskEngine is while it is connected."""
+    """A connected DaskEngine."""
 
     cluster: Cluster
     rows_per_block: Any
@@ -53,7 +53,7 @@ class Session(Engine):
     def neighbors(
         self, X: Any, *, metric: Any, n_neighbors: int | None, n_columns: int
     ) -> tuple[Any, Any]:
-        """Find who is near whom among the rows of ``X``."""
+        """Find the neighbours of each row of ``X``."""
         if metric == "precomputed" and sparse.issparse(X):
             neighbors, d2 = find_neighbors(X, metric=metric)
             return neighbors, self.hold(d2)
@@ -88,7 +88,7 @@ class Session(Engine):
         return read_points(self.cluster, X)
 
     def rows(self, n_rows: int, point_bytes: int = 0) -> int:
-        """Return how many rows a block has."""
+        """Return the number of rows of a block."""
         if self.rows_per_block != "auto":
             return self.rows_per_block
         workers = self.cluster.client.scheduler_info()["workers"].values()
@@ -97,7 +97,7 @@ class Session(Engine):
         return rows_of_blocks(n_rows, max(1, len(workers)), memory, point_bytes)
 
     def hold(self, matrix: Any) -> Any:
-        """Return a sparse matrix in blocks on storage."""
+        """Write a sparse matrix to storage in blocks."""
         if not sparse.issparse(matrix):
             raise HeatSketchError(
                 f"X of shape {matrix.shape} is a dense matrix over pairs of points, which a "
@@ -106,7 +106,7 @@ class Session(Engine):
         return matrix_in_blocks(self.cluster, matrix, self.rows(matrix.shape[0]))
 
     def hold_vector(self, vector: np.ndarray, K: Any) -> da.Array:
-        """Return a vector in the blocks of a matrix, on storage."""
+        """Write a vector to storage in the blocks of a matrix."""
         return self._in_blocks(vector, K.halo.starts)
 
     def _in_blocks(self, vector: np.ndarray, starts: tuple[int, ...]) -> da.Array:
@@ -124,13 +124,13 @@ class Session(Engine):
         return self.cluster.keep(block)[0]
 
     def finish(self, *needed: da.Array) -> None:
-        """Delete checkpoints and files between stages, but nothing that a model needs."""
+        """Delete checkpoints and intermediate files that the model does not need."""
         journal = self.cluster.journal
         journal.note_end({array.name.removeprefix("kept-") for array in needed})
         self.cluster.storage.tidy(journal.needed)
 
     def in_given_order(self, block: da.Array, order: Any) -> da.Array:
-        """Return the block whose row ``order[i]`` is row ``i`` of this one."""
+        """Return the block whose row ``order[i]`` is row ``i`` of ``block``."""
         if isinstance(order, np.ndarray):
             if (order == np.arange(len(order))).all():
                 return block

@@ -1,7 +1,7 @@
-"""Blocks, answers and a journal in a folder that all workers see.
+"""Blocks and a journal of results, in a folder that all workers can access.
 
-A block is a file ``blocks/<name>/<number>.npy``, where the name says what is in it: it is made from
-the names of all that it was computed from. Computed twice, it is the same file.
+A block is a file ``blocks/<name>/<number>.npy``. The name identifies the content: it is derived
+from the names of all inputs of the computation. Computed twice, a block is the same file.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from numpy.lib import format as npy
 
 from heatsketch._core.atomic_file import atomic_file, file_errors
 
-# Names of checkpoints, and of what goes from one stage to the next.
+# Names of checkpoints and of intermediate files between stages.
 PASSING = re.compile(
     "^(heat-step|of-rows|sorted)-|-(sample|dealt|branch|near|squares|sorted|found|back)"
 )
-LARGEST_ANSWER = 2**25  # bytes that are worth a line in the journal
-# Part of all names, and one more whenever a task computes something else than before: what an
-# earlier version left in a folder is then not taken for what this one would make.
+LARGEST_ANSWER = 2**25  # bytes of the largest result that is stored in the journal
+# Part of all names, and increased whenever a task computes something different, so that files of an
+# earlier version in a folder are not reused.
 TASKS_VERSION = 1
 # Some CPython 3.11 and 3.12 may fail with "AST constructor recursion depth mismatch" where
 # two threads parse at once, as numpy does for the header of a file (python/cpython#106905).
@@ -39,7 +39,7 @@ HEADER_LOCK = Lock()
 
 
 def write_block(block: np.ndarray, path: Path) -> None:
-    """Write a block, unless it is there: all who write it write the same."""
+    """Write a block unless the file exists: its name determines its content."""
     if path.exists():
         return
     with file_errors(path):
@@ -58,9 +58,10 @@ def read_block(path: Path) -> np.ndarray:
 
 
 def map_block(path: Path) -> np.ndarray:
-    """Return a block of which only what is touched is read; all threads share what was read.
+    """Return a memory-mapped block, of which only the parts used are read.
 
-    A write to it goes to a copy, and compiled loops take it like any other array.
+    All threads share what was read. Writing modifies a private copy, so that compiled loops accept
+    it like any other array.
     """
     with file_errors(path, doing="read"), HEADER_LOCK:
         return np.load(path, mmap_mode="c", allow_pickle=False).view(np.ndarray)
@@ -68,10 +69,10 @@ def map_block(path: Path) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Storage:
-    """What is on storage, under the names of arrays.
+    """Files on storage, by the names of arrays.
 
-    The tag is part of all names: two fits of the same points on one cluster, each in its own
-    folder, must not take each other's tasks for their own.
+    The tag is part of all names, so that two fits of the same points on one cluster, each in its
+    own folder, do not share tasks.
     """
 
     folder: Path
@@ -79,7 +80,7 @@ class Storage:
 
     @classmethod
     def at(cls, folder: Path) -> Storage:
-        """Return the storage in a folder, with the tag that it has had from the beginning."""
+        """Return the storage in a folder, with the folder's permanent tag."""
         path = folder / "tag.npy"
         with file_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -87,7 +88,7 @@ class Storage:
         return cls(folder, f"{read_block(path)}-{TASKS_VERSION}")
 
     def name(self, kind: str, *content: Any) -> str:
-        """Return the name of something that came from elsewhere, by its content."""
+        """Return a name for external data, derived from its content."""
         digest = sha256(repr((self.tag, kind)).encode())
         for part in content:
             plain = isinstance(part, np.ndarray)
@@ -95,40 +96,40 @@ class Storage:
         return f"{kind}-{digest.hexdigest()[:32]}"
 
     def block(self, name: str, number: int) -> Path:
-        """Return where a block is, or will be."""
+        """Return the path of a block, which need not exist."""
         return self.folder / "blocks" / name / f"{number:06d}.npy"
 
     def file(self, name: str, part: str) -> Path:
-        """Return where some other part of a name is, or will be."""
+        """Return the path of another file of a name, which need not exist."""
         return self.folder / "blocks" / name / part
 
     def is_complete(self, name: str, n_blocks: int) -> bool:
-        """Return True if all blocks of a name are there."""
+        """Return True if all blocks of a name exist."""
         return all(self.block(name, b).exists() for b in range(n_blocks))
 
     def tidy(self, needed: Set[str]) -> None:
-        """Delete what only stages of a fit had to pass on."""
+        """Delete intermediate files of the stages of fits."""
         for folder in (self.folder / "blocks").iterdir():
             if PASSING.search(folder.name) and folder.name not in needed:
-                rmtree(folder, ignore_errors=True)  # which may still be read elsewhere
+                rmtree(folder, ignore_errors=True)  # another process may still read them
 
 
 class Journal:
-    """What a driver has done, line by line, for one that begins again.
+    """Log of completed work, from which a restarted driver resumes.
 
-    Answers are small results, which need not be asked for again. Nor need steps be taken again that
-    led an earlier driver to a checkpoint, or to the end of a fit, whose result is on storage.
+    A driver is the client process that runs a fit.
+    Answers are small results, which need not be computed again. Steps that led an earlier driver to
+    a checkpoint or to the end of a fit need not be repeated either, since the result is on storage.
 
-    At the end of a fit files are deleted that only its stages, or those of another fit that was
-    killed, had to pass on. So what the other was answered is forgotten: it may have been that such
-    files are there.
+    The end of a fit deletes its intermediate files and those of other fits that were killed. So
+    answers of the latter are discarded: they may depend on the deleted files.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._answers: dict[str, Any] = {}
         self._taken: list[str] = []
-        self._heard: dict[str, None] = {}  # of answers, in order
+        self._heard: dict[str, None] = {}  # names of answers used by this fit, in order
         self.needed = set[str]()  # by models of earlier fits
         self._checkpoints, self._former_checkpoints = set[str](), set[str]()
         self._last: dict[str, Any] = {}
@@ -142,9 +143,9 @@ class Journal:
             elif "checkpoint" in entry:
                 passed, steps = passed | steps, set()
                 self._checkpoints.add(entry["checkpoint"])
-            elif "finished" in entry:  # and all checkpoints are deleted
+            elif "finished" in entry:  # all checkpoints were deleted then
                 finished |= set(entry["finished"])
-                lasting |= set(entry.get("answers", ()))  # which earlier versions did not note
+                lasting |= set(entry.get("answers", ()))  # not logged by earlier versions
                 self.needed |= set(entry.get("needed", ()))
                 self._answers = {k: v for k, v in self._answers.items() if k in lasting}
                 self._former_checkpoints |= self._checkpoints
@@ -156,28 +157,28 @@ class Journal:
             return
         with file_errors(self._path, doing="read"), self._path.open() as file:
             for line in file:
-                with suppress(ValueError):  # the last line of a driver that was killed
+                with suppress(ValueError):  # incomplete last line of a driver that was killed
                     yield json.loads(line)
 
     def has_passed(self, step: str) -> bool:
-        """Return True if what a step leads to is on storage; and note that this fit takes it."""
+        """Return True if a step need not be computed; record that this fit uses it."""
         self._taken.append(step)
         return step in self._passed
 
     def was_checkpoint(self, step: str) -> bool:
-        """Return True if the results of a step were on storage, before the end of a fit."""
+        """Return True if a step was a checkpoint of a fit that has ended."""
         return step in self._former_checkpoints
 
     def note_end(self, needed: Set[str]) -> None:
-        """Add a line for the end of a fit, with all that led to it, and start again."""
+        """Add a line for the end of a fit with its steps and answers, and reset."""
         end = {"finished": self._taken, "answers": list(self._heard), "needed": sorted(needed)}
-        if self._last != end:  # unless an earlier driver came to this end
+        if self._last != end:  # unless an earlier driver logged the same end
             self.note(**end)
         self.needed |= needed
         self._taken, self._heard, self._passed, self._checkpoints = [], {}, set(), set()
 
     def note_checkpoint(self, name: str) -> None:
-        """Add a line for a checkpoint, unless an earlier driver came by there."""
+        """Add a line for a checkpoint, unless it is already logged."""
         if name not in self._checkpoints:
             self._checkpoints.add(name)
             self.note(checkpoint=name)
@@ -189,7 +190,7 @@ class Journal:
             file.write("\n" + json.dumps(entry))  # after a line that may have been cut off
 
     def answer(self, name: str, ask: Callable[[], Any]) -> Any:
-        """Return what was answered before under this name, or ask and remember."""
+        """Return the logged answer of this name, or call ``ask`` and log the result."""
         self._heard[name] = None
         if name not in self._answers:
             found = ask()
@@ -201,7 +202,7 @@ class Journal:
 
 
 def _size(value: Any) -> int:
-    """Return the bytes of all arrays in a result."""
+    """Return the number of bytes of all arrays in a result."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.nbytes
     if isinstance(value, np.ndarray | tuple | list):
@@ -210,7 +211,7 @@ def _size(value: Any) -> int:
 
 
 def _encoded(value: Any) -> Any:
-    """Return a result as JSON, from which it comes back bit-identical."""
+    """Encode a result for JSON, without loss of a bit."""
     if isinstance(value, np.generic):
         return {"scalar": _encoded(np.asarray(value))}
     if isinstance(value, np.ndarray) and value.dtype == object:
@@ -220,7 +221,7 @@ def _encoded(value: Any) -> Any:
         return {"array": words, "dtype": value.dtype.str, "shape": value.shape}
     if isinstance(value, tuple | list):
         return {type(value).__name__: [_encoded(entry) for entry in value]}
-    return {"value": value}  # Python writes floats so that they come back as they were
+    return {"value": value}  # Python's JSON represents floats exactly
 
 
 def _decoded(found: dict[str, Any]) -> Any:
