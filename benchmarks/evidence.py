@@ -8,10 +8,11 @@
 
 ``docs/benchmarks/evidence.json`` has, for each script, the commit that it ran on, the versions of
 the libraries, and the digests of the files that it wrote. A script is up to date if these files
-are unchanged, and if neither ``src`` nor the script changed since that commit, comments and
-docstrings aside; what is only for Dask counts for the scripts that use it. An interrupted call
-continues where it stopped. Changes that are not committed are an error. Runs that take hours each
-have to be named.
+are unchanged, and if neither ``src`` nor the script changed since that commit. Not counted are
+changes of comments and docstrings, changes of what is only for Dask if the script does not use it,
+and commits whose message ends with a line such as ``Results: unchanged, since ...``, with a reason.
+An interrupted call continues where it stopped. Changes that are not committed are an error. Runs
+that take hours each have to be named.
 """
 
 import argparse
@@ -146,11 +147,27 @@ def is_current(script, entry):
     paths = ["src", path, *HELPERS]
     if "DaskEngine" not in (ROOT / path).read_text():
         paths.append(":(exclude)src/heatsketch/engines/_dask")
-    changes = git("diff", "--name-status", entry["commit"], "HEAD", "--", *paths).splitlines()
+    since = entry["commit"]
+    changed = git("diff", "--name-only", "--no-renames", since, "HEAD", "--", *paths).splitlines()
     return all(
-        kind == "M" and path.endswith(".py") and code(path, entry["commit"]) == code(path, "HEAD")
-        for kind, path in (change.split("\t", 1) for change in changes)
+        has_same_code(path, since, "HEAD")
+        or all(
+            keeps_results(commit, path)
+            for commit in git("rev-list", f"{since}..HEAD", "--", path).split()
+        )
+        for path in changed
     )
+
+
+def keeps_results(commit, path):
+    """Return True if the message of a commit says so, or if it changes no code of a file."""
+    reason = git("log", "-1", "--format=%(trailers:key=Results,valueonly)", commit)
+    return reason.startswith("unchanged, ") or has_same_code(path, f"{commit}^", commit)
+
+
+def has_same_code(path, old, new):
+    there = [git("ls-tree", "--name-only", commit, "--", path) for commit in (old, new)]
+    return path.endswith(".py") and all(there) and code(path, old) == code(path, new)
 
 
 def code(path, commit):

@@ -114,9 +114,9 @@ def git(folder, *arguments):
     subprocess.run(["git", *options, *arguments], cwd=folder, check=True, capture_output=True)
 
 
-def commit(folder):
+def commit(folder, message="a"):
     git(folder, "add", "-A")
-    git(folder, "commit", "-m", "a", "--allow-empty")
+    git(folder, "commit", "-m", message, "--allow-empty")
 
 
 @pytest.fixture
@@ -176,6 +176,27 @@ def test_evidence_does_not_depend_on_comments_and_docstrings(project, monkeypatc
     (project / "src" / "a.cpp").write_text("// a comment")  # which is not parsed
     commit(project)
     assert ran(project, monkeypatch, continues=False) == 3
+
+
+@pytest.mark.parametrize(
+    ("message", "runs"),
+    [
+        ("a\n\nResults: unchanged, since no script has lists in frames", 1),
+        ("a\n\nResults: unchanged", 2),  # without a reason
+        ("Results: unchanged, but not as a trailer", 2),
+    ],
+)
+def test_evidence_does_not_depend_on_commits_that_say_so(project, monkeypatch, message, runs):
+    assert ran(project, monkeypatch, continues=False) == 1
+    file = project / "src" / "a.py"
+    file.write_text("# a comment\n1")
+    commit(project)
+    file.write_text("2")
+    commit(project, message)
+    assert ran(project, monkeypatch, continues=False) == runs
+    file.write_text("3")
+    commit(project)  # beside a commit that says so, one that does not
+    assert ran(project, monkeypatch, continues=False) == runs + 1
 
 
 def test_evidence_without_dask_does_not_depend_on_it(project, monkeypatch):
