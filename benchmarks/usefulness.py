@@ -28,6 +28,7 @@ import argparse
 import multiprocessing
 import os
 import re
+import sys
 import warnings
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
@@ -404,12 +405,18 @@ def results_so_far():
 
 
 def measure(options):
-    loaded = {}
+    """Measure what is wanted, and return what failed of our own methods."""
+    loaded, failed = {}, []
     for name, title, k in list(wanted(options, results_so_far())):
         if name not in loaded:
             loaded = {name: DATA[name]()}  # one at a time
         if applies(title, loaded[name]):
-            keep(name, title, k, run(methods_for(name)[title], loaded[name], k))
+            method = methods_for(name)[title]
+            found = run(method, loaded[name], k)
+            keep(name, title, k, found)
+            if method.ours and any("failed" in result for result in found.values()):
+                failed.append(f"{title} {k} of {name}")
+    return failed
 
 
 def keep(name, title, k, found):
@@ -644,13 +651,14 @@ def main():
     parser.add_argument("--fresh", action="store_true", help="measure again what is there")
     parser.add_argument("--page", action="store_true", help="only write page and figure again")
     options = parser.parse_args()
-    if not options.page:
-        measure(options)
+    failed = [] if options.page else measure(options)
     results = results_so_far()
     picture(results)
     PAGE.write_text("\n".join(page(results)) + "\n")
     for path in SHORT_PAGES:
         path.write_text(with_short_table(path.read_text(), results))
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":
