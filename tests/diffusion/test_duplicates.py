@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from registry import SEEDS, cloud
 from scipy import sparse
+from scipy.spatial.distance import pdist
 
 import heatsketch
 from heatsketch import DiffusionMap, HeatSketch, LocalEngine
@@ -127,6 +128,31 @@ def test_a_step_is_its_formula(dtype, factors):
     found, _ = A.step(double, w.astype(np.float64))
     assert found.dtype == np.float64
     np.testing.assert_allclose(found, A @ x - A.stationary_part(w), **tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("of_vector", [np.float32, np.float64])
+def test_a_product_with_a_vector_is_that_with_a_column(dtype, of_vector):
+    X = whole_numbers().astype(dtype)
+    A = HeatSketch(4, n_neighbors=6, power=2).fit(X).heat_operator_
+    assert isinstance(A.matrix, SharedRows)
+    x = np.random.default_rng(0).standard_normal(len(X)).astype(of_vector)
+    found = A @ x
+    assert found.dtype == np.result_type(dtype, of_vector)
+    tolerance = 50 * np.finfo(np.float32 if np.float32 in (dtype, of_vector) else np.float64).eps
+    np.testing.assert_allclose(found, (A @ x[:, np.newaxis])[:, 0], atol=tolerance, rtol=0)
+
+
+@pytest.mark.parametrize("model", [DiffusionMap(3), HeatSketch(3, power=512)], ids=str)
+def test_single_precision_is_double_precision_rounded(model):
+    # A line with copies; more rows than are decomposed as a dense matrix.
+    X = np.random.default_rng(0).integers(0, 80, (800, 1)).astype(float)
+    single, double = (model.fit(X.astype(dtype)).embedding_ for dtype in (np.float32, np.float64))
+    assert isinstance(model.heat_operator_.matrix, SharedRows)
+    assert single.dtype == np.float32
+    distances = [pdist(Y[:: len(X) // 40]) for Y in (single, double)]  # eigenvectors may rotate
+    assert distances[1].max() > 1e-6
+    np.testing.assert_allclose(*distances, atol=1e-3 * distances[1].max(), rtol=0)
 
 
 MODELS = {

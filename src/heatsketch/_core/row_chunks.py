@@ -71,10 +71,10 @@ def multiply_vector(K: Any, vector: Any) -> Any:
             f"vector of shape {vector.shape} must have an entry for each of the {K.shape[1]} "
             f"columns of K, whose shape is {K.shape}; pass one of that length."
         )
-    out = np.empty(K.shape[0])
+    double, out = vector.astype(np.float64, copy=False), np.empty(K.shape[0])
 
     def work(start: int, stop: int) -> None:
-        kernels.row_products(K.indptr, K.indices, K.data, vector, out, start, stop)
+        kernels.row_products(K.indptr, K.indices, K.data, double, out, start, stop)
 
     by_chunks(work, K.shape[0])
     return out
