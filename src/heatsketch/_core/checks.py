@@ -386,7 +386,10 @@ def _polars_lists(column: Any) -> tuple[list[int | None], Any]:
         return [], None
     # A polars Array has lists of one length, and therefore a shape.
     lists = column.arr.to_list() if hasattr(column.dtype, "shape") else column
-    return lists.list.len().to_list(), lists.explode().to_numpy()
+    lengths = lists.list.len().to_list()
+    if len(set(lengths)) > 1 or not lengths[0]:  # an error for the caller
+        return lengths, np.empty(0)
+    return lengths, lists.list.to_array(lengths[0]).to_numpy().ravel()
 
 
 def _pandas_lists(column: Any) -> tuple[list[int | None], Any]:
