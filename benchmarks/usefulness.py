@@ -516,7 +516,7 @@ points, curves, texts and graphs.
   square length. **link AUC**: a tenth of the links is removed and separated from random pairs by
   distance.
 - Means of five seeds. "best single power" is the best of powers 2 to 512 (4096 for curves), found
-  by looking at the score. A fit may take 180 s. Seconds are medians of the fits, with nothing else
+  by looking at the score. A fit may take 180 s. Seconds are medians of the fits, with little else
   running; those of other methods on Fashion-MNIST are of another session. A dash was not measured.
 - An exclamation mark is a line on which the default is behind by more than its margin: .01 behind
   raw Euclidean distance or RandomProjection, .01 (accuracy) or .03 (others) behind the best power.

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import sys
+from math import ceil
 from pathlib import Path
 
 import matplotlib as mpl
@@ -162,7 +163,23 @@ def of_the_method():
     yield "docs/how_to/command_line.md", f"is some {USUAL >> 20} MiB of that"
 
 
-@pytest.mark.parametrize(("page", "words"), [*of_embeddings(), *of_uses(), *of_the_method()])
+def of_damaged_files():
+    """Yield what the page of reliability says by the results of fuzzing."""
+    found, page = result("benchmarks/fuzzing"), "docs/developer/reliability.md"
+    guided = sum(row["cases"] for row in found["guided"].values())
+    yield page, f"{found['cases'] / 1e6:.2f} million files in {found['seconds']:.0f} s"
+    yield page, f"{guided / 1e6:.1f} million of them guided"
+    rows = found["damaged"].values()
+    yield page, f"none took more than {ceil(max(row['slowest'] for row in rows))} s."
+    least = ceil(max(row["bytes"] for row in rows if row["format"] != ".parquet") / 2**20)
+    yield page, f"None took more than {least} MiB but Parquet"
+    most = max(row["bytes"] for row in rows) / 2**30
+    yield page, f"Arrow allocated up to {most:.1f} GiB"
+
+
+@pytest.mark.parametrize(
+    ("page", "words"), [*of_embeddings(), *of_uses(), *of_the_method(), *of_damaged_files()]
+)
 def test_what_a_page_says_was_measured(page, words):
     assert words in " ".join((ROOT / page).read_text(encoding="utf-8").split())
 
