@@ -534,8 +534,8 @@ points, curves, texts and graphs.
 - **Logistic regression on graphs with rows of very different length** (Debian dependencies): a few
   rows in slowly mixing corners of the graph are far longer than all others. Rows of length one
   (`sklearn.preprocessing.Normalizer`), which RandomProjection has by default, help.
-- **Neighbours and links of Debian dependencies**: a single power of 16 is better by about .01. It
-  was found by looking at the labels.
+- **Neighbours and links of Debian dependencies**: a single power is a little better, but was found
+  by looking at the labels.
 - **Links of the degree-corrected block model**: links join hubs, and what tells a hub are the first
   steps (power 2 alone comes to .71). RandomProjection keeps degrees. With
   the symmetric weighting rows of hubs are long, and random pairs would be closer than linked ones.

@@ -44,7 +44,8 @@ also_copy =
     benchmarks
     examples
     pyproject.toml
-pytest_add_cli_args = --timeout=120
+timeout_multiplier = 5
+pytest_add_cli_args = --timeout=30
 pytest_add_cli_args_test_selection =
 {tests}
 """

@@ -65,8 +65,9 @@ def check_sparse(A: Any) -> None:
     """Raise if the entries of an operator are not in memory."""
     if not (isinstance(A.matrix, SharedRows) or sparse.issparse(A.matrix)):
         raise HeatSketchError(
-            f"the heat operator is a {type(A.matrix).__name__}, and labels and fates need a graph "
-            "of neighbours in memory; use n_neighbors=15, and no cluster.",
+            "labels and fates need a graph of neighbours in memory, and the affinities are those "
+            f"of all pairs, or on a cluster ({type(A.matrix).__name__}); use n_neighbors=15, and "
+            "no cluster.",
             n_neighbors=15,
         )
 

@@ -587,8 +587,8 @@ class HeatSketch(HeatEmbedding):
         if self.power == "all" and self.stationary == "keep":
             raise HeatSketchError(
                 "stationary='keep' is not for power='all': the stationary direction never decays, "
-                "and its sum over all times has no end. Use stationary='drop', or one power such "
-                "as power=8."
+                "so its sum grows with the horizon and hides all others. Use stationary='drop', or "
+                "one power such as power=8."
             )
 
     def _embed(self, engine: Engine, A: HeatOperator) -> None:
