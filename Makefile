@@ -44,8 +44,10 @@ lowest: ## the tests with the lowest version of each library that we allow, in b
 earlier: ## the tests with the libraries of half a year ago, in build/earlier
 	python -m pip install --group lowest
 	uv venv --clear --quiet --python 3.11 build/earlier
-	uv pip install --quiet --python build/earlier --exclude-newer "180 days" \
-	--exclude-newer-package "typer=90 days" --group test --editable ".[all]" # the first typer that we allow is younger
+	uv pip compile --quiet --python-version 3.11 --exclude-newer "180 days" \
+	--exclude-newer-package "typer=90 days" `# the first that we allow is younger` \
+	pyproject.toml --extra all --output-file build/earlier/requirements.txt
+	uv pip install --quiet --python build/earlier --requirements build/earlier/requirements.txt --group test --editable .
 	build/earlier/bin/python -m pytest -n 2 -m "not untraced" \
 	--deselect tests/test_plot.py::test_pictures_look_as_they_did tests # drawn by a later matplotlib
 	build/earlier/bin/python -m pytest tests/test_digests.py
