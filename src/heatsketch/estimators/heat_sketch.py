@@ -150,7 +150,7 @@ class HeatSketch(HeatEmbedding):
     embedding_ : array of shape (n_samples, n_components)
         The embedding of the training points.
     power_ : int or float
-        Power used; the first power of the sum if ``power="all"``.
+        Power used; the first power of the sum if ``power="all"``, at most 255.
     heat_trace_ : HeatTrace
         Heat trace up to the first power that the sketch resolves, if ``power="all"``. The sum
         starts at that power or some steps later.
