@@ -4,7 +4,9 @@
     python tests/_support/mutants.py compare smoothing  # these
 
 mutmut makes the changes in a copy of the last commit, in build/mutated. It runs in an environment
-of its own, build/mutants, since an editable installation would hide the changed code.
+of its own, build/mutants, since an editable installation would hide the changed code. The tests run
+in copies of a process that has only imported them: copies of one that has run them inherit locks
+of its threads, wait for ever, and the change would count as noticed.
 docs/benchmarks/mutants.json has the counts, and the names of the changes that no test noticed;
 ``mutmut show NAME`` in build/mutated/MODULE shows one. docs/developer/mutants.md has a table of the
 counts, and judges the changes.
@@ -44,6 +46,7 @@ also_copy =
     benchmarks
     examples
     pyproject.toml
+process_isolation = forkserver
 timeout_multiplier = 5
 pytest_add_cli_args = --timeout=30
 pytest_add_cli_args_test_selection =
@@ -87,11 +90,12 @@ def mutated(name, folder):
         [mutmut, "results"], cwd=tree, check=True, capture_output=True, text=True
     )
     alive = [line.split(":")[0].strip() for line in shown.stdout.splitlines() if "survived" in line]
-    # A change that makes the tests run on for ever, or crash, is noticed too.
+    # A change that makes the tests run for ever, or crash, is noticed too.
     n_run = counts["total"] - counts["skipped"] - counts["no_tests"]
     return {
         "mutants": n_run,
         "killed": n_run - counts["survived"],
+        "timed out": counts["timeout"],
         "without tests": counts["no_tests"],
         "alive": [line.rpartition(".")[2] for line in alive],
     }

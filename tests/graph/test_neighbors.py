@@ -17,8 +17,15 @@ from sklearn.metrics import pairwise_distances
 
 from heatsketch import DiffusionMap, HeatSketch, LocalEngine, load
 from heatsketch._core.checks import plain_floats
+from heatsketch._core.memory import physical_memory
 from heatsketch.diffusion import estimate_epsilon, gaussian_affinity
-from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, MissingValueError
+from heatsketch.exceptions import (
+    AffinityError,
+    DtypeError,
+    HeatSketchError,
+    MemoryBudgetError,
+    MissingValueError,
+)
 from heatsketch.graph import _metrics as metrics
 from heatsketch.graph import neighbor_graph
 from heatsketch.graph._ivf import index_dtype
@@ -245,6 +252,17 @@ def test_points_of_another_space_are_rejected(metric, form, shapes):
     X_new, X = (form(np.ones(shape)) for shape in shapes)
     with pytest.raises(HeatSketchError, match=r"X_new of shape \(.*X of shape \(.*; pass"):
         squared_distances(X_new, X, metric=metric)
+
+
+def test_distances_that_exceed_the_memory_are_rejected_before_they_are_computed():
+    X_new, X = np.zeros((1 << 21, 1), np.float32), np.zeros((1 << 22, 1), np.float32)
+    with pytest.raises(MemoryBudgetError) as caught:
+        squared_distances(X_new, X)
+    assert str(caught.value) == (
+        "n_neighbors=None keeps all 2097152 x 4194304 distances, which need 32768.0 GiB of the "
+        f"{physical_memory() / 2**30:.1f} GiB here; use 15 neighbours or so."
+    )
+    assert caught.value.parameters == {"n_neighbors": None}
 
 
 def test_new_points_of_another_space_are_rejected():
