@@ -48,7 +48,7 @@ earlier: ## the tests with the libraries of half a year ago, in build/earlier
 	--exclude-newer-package "typer=90 days" `# the first that we allow is younger` \
 	pyproject.toml --extra all --output-file build/earlier/requirements.txt
 	uv pip install --quiet --python build/earlier --requirements build/earlier/requirements.txt --group test --editable .
-	build/earlier/bin/python -m pytest -n 2 -m "not untraced" \
+	build/earlier/bin/python -m pytest -n 2 -m "not untraced" -W ignore::pytest.PytestRemovedIn10Warning \
 	--deselect tests/test_plot.py::test_pictures_look_as_they_did tests # drawn by a later matplotlib
 	build/earlier/bin/python -m pytest tests/test_digests.py
 
