@@ -1,5 +1,6 @@
 """Who is near whom."""
 
+import re
 import tracemalloc
 from dataclasses import replace
 from functools import partial
@@ -25,10 +26,12 @@ from heatsketch.exceptions import (
     HeatSketchError,
     MemoryBudgetError,
     MissingValueError,
+    ScaleError,
 )
 from heatsketch.graph import _metrics as metrics
+from heatsketch.graph import _neighbors as neighbors_module
 from heatsketch.graph import neighbor_graph
-from heatsketch.graph._ivf import index_dtype
+from heatsketch.graph._ivf import grow_tree, index_dtype
 from heatsketch.graph._metrics import ALIASES, METRICS
 from heatsketch.graph._neighbors import (
     Neighbors,
@@ -37,6 +40,7 @@ from heatsketch.graph._neighbors import (
     label_components,
     squared_distances,
 )
+from heatsketch.graph._pairwise import DistanceTiles
 from heatsketch.testing import check_engine
 
 
@@ -230,6 +234,33 @@ def test_links_below_rounding_do_not_count():
     K = np.array([[1.0, 1e-20], [1e-20, 1.0]])
     assert label_components(K)[0] == 2
     assert label_components(K.astype(np.float32) + np.float32(1e-3))[0] == 1
+    K[0, 1] = K[1, 0] = 1e-10  # between the roundings of float32 and of float64
+    assert label_components(K)[0] == 1
+    assert label_components(K.astype(np.float32))[0] == 2
+    assert label_components(np.eye(3, dtype=int))[0] == 3
+
+
+def test_a_link_as_weak_as_rounding_does_not_count():
+    eps = np.finfo(np.float64).eps
+    for weight, n_components in ((eps, 2), (np.nextafter(eps, 1), 1)):
+        assert label_components(np.array([[1, weight], [weight, 1]]))[0] == n_components
+
+
+def test_components_of_all_pairs_in_tiles_are_those_of_the_matrix():
+    X = two_blobs(40, 1000.0)
+    K = gaussian_affinity(neighbor_graph(X), epsilon=1.0)
+    tiles = gaussian_affinity(DistanceTiles(X, "euclidean"), epsilon=1.0)
+    (n_components, labels), (wanted, expected) = label_components(tiles), label_components(K)
+    assert n_components == wanted == 2
+    assert (labels == expected).all()
+    assert labels.dtype == expected.dtype == np.int32
+
+
+def test_places_outside_the_matrix_are_rejected():
+    K = sparse.csr_array(np.eye(3))
+    K.indices[1] = 7
+    with pytest.raises(HeatSketchError, match="K"):
+        label_components(K)
 
 
 @pytest.mark.parametrize(
@@ -263,6 +294,65 @@ def test_distances_that_exceed_the_memory_are_rejected_before_they_are_computed(
         f"{physical_memory() / 2**30:.1f} GiB here; use 15 neighbours or so."
     )
     assert caught.value.parameters == {"n_neighbors": None}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+@pytest.mark.parametrize("options", [{}, {"n_neighbors": 19}, {"n_neighbors": 19, "n_probes": 1}])
+def test_distances_beyond_the_dtype_name_their_points(monkeypatch, options, metric, dtype):
+    monkeypatch.setattr(neighbors_module, "TILE_ENTRIES", 1800)  # three rows
+    X = cloud(600).astype(dtype)
+    X[[4, 17]] = np.finfo(dtype).max ** 0.75, 0, 0
+    with pytest.raises(ScaleError) as caught:
+        find_neighbors(X, metric=metric, **options)
+    said = re.fullmatch(
+        f"metric='{metric}' gives inf as the squared distance of row (.*) of X to training point "
+        f"(.*) in {X.dtype}; rescale X, or correct the metric if it is your own.",
+        str(caught.value),
+    )
+    row, point = (int(place) for place in said.groups())
+    assert (row in {4, 17}) != (point in {4, 17})
+    assert caught.value.parameters == {"metric": metric}
+
+
+@pytest.mark.parametrize("n_neighbors", [None, 5])
+def test_a_metric_of_ones_own_is_tried_on_a_few_points(n_neighbors):
+    X = cloud(20)
+    with pytest.raises(AffinityError, match=r"is not symmetric: row .* average the two directions"):
+        find_neighbors(X, metric=lambda x, y: abs(x[0]), n_neighbors=n_neighbors)
+    wanted, found = (
+        find_neighbors(X, metric=metric, n_neighbors=n_neighbors)[1]
+        for metric in ("manhattan", lambda x, y: abs(x - y).sum())
+    )
+    np.testing.assert_allclose(dense(found), dense(wanted))
+
+
+@pytest.mark.parametrize("n_neighbors", [None, 5])
+def test_directions_of_zero_rows_are_rejected(n_neighbors):
+    X, zero = cloud(20), np.zeros((1, 3))
+    neighbors = find_neighbors(X, metric="cosine", n_neighbors=n_neighbors)[0]
+    with pytest.raises(HeatSketchError, match="cosine"):
+        find_neighbors(np.vstack([X, zero]), metric="cosine", n_neighbors=n_neighbors)
+    with pytest.raises(HeatSketchError, match="cosine"):
+        neighbors.distances_to(zero)
+    with pytest.raises(HeatSketchError, match="cosine"):
+        squared_distances(zero, X, metric="cosine")
+
+
+def test_probes_can_be_chosen_by_the_points_and_their_tree():
+    X, seen = cloud(600), []
+
+    def choose(points, tree):
+        seen.append((points, tree))
+        return 2
+
+    chosen, fixed = (find_neighbors(X, n_neighbors=5, n_probes=n)[1].toarray() for n in (choose, 2))
+    np.testing.assert_array_equal(chosen, fixed)
+    ((points, tree),) = seen
+    np.testing.assert_array_equal(points, X)
+    assert [len(level.centroids) for level in tree.levels] == [
+        len(level.centroids) for level in grow_tree(X).levels
+    ]
 
 
 def test_new_points_of_another_space_are_rejected():

@@ -335,7 +335,11 @@ def _listed_neighbors(
     lists = NeighborLists.arrange(points, tree, n_probes or 1)
     d2, radii, ties = lists.graph(n_neighbors)
     d2.data = from_squares(d2.data)
-    _check_finite(d2.data[np.newaxis], 0, metric)
+    if not np.isfinite(d2.data).all():
+        found = sparse.coo_array(d2)
+        place = int(np.flatnonzero(~np.isfinite(found.data))[0])
+        row, column = (int(lists.order[i[place]]) for i in found.coords)
+        raise _not_finite(found.data[place], row, column, metric)
     points = lists.points if metric == "euclidean" else X[lists.order]
     return Neighbors(points, lists.order, metric, n_neighbors, radii, lists, ties=ties), d2
 
@@ -419,7 +423,9 @@ def _over_tiles(function: Callable, X_new: Any, X: Any, metric: Any) -> list:
         # graph are the radii that defined it.
         with np.errstate(over="ignore", invalid="ignore"):
             d2 = squares(X_new[rows]).astype(X_new.dtype, copy=False)
-        _check_finite(d2, start, metric)
+        if not np.isfinite(d2).all():
+            row, column = (int(place) for place in np.argwhere(~np.isfinite(d2))[0])
+            raise _not_finite(d2[row, column], start + row, column, metric)
         return function(rows, d2)
 
     return in_threads(apply, range(0, X_new.shape[0], step))
@@ -507,14 +513,10 @@ def _floats(X: Any) -> Any:
 # --- errors -------------------------------------------------------------------------------
 
 
-def _check_finite(d2: np.ndarray, first_row: int, metric: Any) -> None:
-    if np.isfinite(d2).all():
-        return
-    row, column = (int(place) for place in np.argwhere(~np.isfinite(d2))[0])
-    raise ScaleError(
-        f"metric={metric!r} gives {d2[row, column]} as the squared distance of row "
-        f"{first_row + row} of X to training point {column} in {d2.dtype}; rescale X, or correct "
-        "the metric if it is your own.",
+def _not_finite(value: np.floating, row: int, column: int, metric: Any) -> ScaleError:
+    return ScaleError(
+        f"metric={metric!r} gives {value} as the squared distance of row {row} of X to training "
+        f"point {column} in {value.dtype}; rescale X, or correct the metric if it is your own.",
         metric=metric,
     )
 
