@@ -70,11 +70,13 @@ def test_small_distances_far_from_the_origin_are_exact():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_radii_are_the_distances_to_the_last_neighbor(seed):
-    X = cloud(80, seed=seed)
-    X[70:] = X[:10]
-    neighbors, _ = find_neighbors(X, n_neighbors=6)
-    wanted = np.sort(neighbor_graph(X), axis=1)[:, 5]
+@pytest.mark.parametrize("n_neighbors", [1, 6, 150])
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+def test_radii_are_the_distances_to_the_last_neighbor(metric, n_neighbors, seed):
+    X = cloud(400, seed=seed)
+    X[350:] = X[:50]
+    neighbors, _ = find_neighbors(X, n_neighbors=n_neighbors, metric=metric)
+    wanted = np.sort(neighbor_graph(X, metric=metric), axis=1)[:, n_neighbors - 1]
     np.testing.assert_array_equal(neighbors.radii, wanted)
 
 
@@ -313,6 +315,14 @@ def test_distances_beyond_the_dtype_name_their_points(monkeypatch, options, metr
     row, point = (int(place) for place in said.groups())
     assert (row in {4, 17}) != (point in {4, 17})
     assert caught.value.parameters == {"metric": metric}
+
+
+def test_new_points_too_far_away_are_named(monkeypatch):
+    monkeypatch.setattr(neighbors_module, "TILE_ENTRIES", 60)  # three rows
+    X_new = cloud(20)
+    X_new[10:] = 1e200
+    with pytest.raises(ScaleError, match="distance of row 10 of X to training point 0 in float64"):
+        squared_distances(X_new, cloud(20))
 
 
 @pytest.mark.parametrize("n_neighbors", [None, 5])
