@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: accessibility bare bits coverage digests dist earlier evidence lines help install lint portable smoke stages test upcoming lowest sanitize nightly weekly repeat fuzz mutants audit sbom docs newuser pictures chaos grid reproduce clean
+.PHONY: accessibility bare bits coverage digests dist earlier evidence later lines help install lint portable smoke stages test upcoming lowest sanitize nightly weekly repeat fuzz mutants audit sbom docs newuser pictures chaos grid reproduce clean
 
 help: ## list these targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -108,6 +108,9 @@ smoke: ## the wheel of dist in a fresh environment of each Python that is here: 
 
 bare: ## build and test the wheel in two bare Debians without network, from the sdist of dist; needs root
 	.ci/bare
+
+later: ## the wheel of dist on the later Pythons of Debian testing; needs root
+	.ci/later
 
 newuser: ## the built wheel in a fresh environment: README, import, command line
 	.ci/newuser
