@@ -25,17 +25,28 @@ PAGE = ROOT / "docs" / "developer" / "mutants.md"
 MARKS = "<!-- made by tests/_support/mutants.py -->\n", "<!-- until here -->"
 # Each module against the tests of the same name, or those below.
 MODULES = {
-    "diffusion": "affinity normalization operator random_matrix sketch all_times distances compare "
-    "harmonic labels smoothing clusters vectors",
-    "graph": "neighbors graph_affinity",
-    "persistence": "container save_load",
+    "diffusion": "adapted_matrix affinity all_pairs all_times bandwidth chebyshev clusters compare "
+    "confidence distances distortion drift duplicates harmonic heat_trace labels links "
+    "normalization operator pair_search random_matrix sketch smoothing spectral vectors",
+    "graph": "graph_affinity ivf joined metrics neighbors pairwise transformer_neighbors",
+    "persistence": "container save_load schema",
 }
 FOLDERS = {name: folder for folder, names in MODULES.items() for name in names.split()}
+NEAR_ISOMETRY = ["estimators/test_near_isometry.py"]
 TESTS = {
-    "sketch": ["diffusion/test_sketch.py", "diffusion/test_chebyshev.py"],
+    "adapted_matrix": NEAR_ISOMETRY,
+    "all_pairs": ["graph/test_pairwise.py", "estimators/test_same_bits.py"],
+    "chebyshev": ["diffusion/test_chebyshev.py", "diffusion/test_sketch.py"],
     "clusters": ["diffusion/test_clusters.py", "estimators/test_heat_clustering.py"],
-    "vectors": ["estimators/test_search.py"],
+    "distortion": NEAR_ISOMETRY,
+    "joined": ["diffusion/test_compare.py"],
+    "links": ["diffusion/test_labels.py", "diffusion/test_harmonic.py"],
+    "metrics": ["graph/test_neighbors.py", "graph/test_pairwise.py"],
+    "pair_search": NEAR_ISOMETRY,
     "save_load": ["persistence/test_save_load.py", "persistence/test_storage.py"],
+    "schema": ["persistence/test_save_load.py", "persistence/test_storage.py"],
+    "sketch": ["diffusion/test_sketch.py", "diffusion/test_chebyshev.py"],
+    "vectors": ["estimators/test_search.py"],
 }
 SETTINGS = """[mutmut]
 source_paths = src
