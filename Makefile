@@ -92,7 +92,10 @@ sbom: ## write the bill of materials of the package with all extras to build/sbo
 	python -m pip install --group audit
 	python -m venv --clear build/sbom
 	build/sbom/bin/python -m pip install --quiet ".[all]"
-	cyclonedx-py environment --output-reproducible --pyproject pyproject.toml --output-file build/sbom.json build/sbom/bin/python
+	cyclonedx-py environment --output-file build/sbom.json build/sbom/bin/python
+	python -c 'import json; found = json.load(open("build/sbom.json")); \
+	assert {"bomFormat", "serialNumber", "specVersion"} <= {*found}, "actions/attest needs these"; \
+	assert any(part["name"] == "heatsketch" and part["version"] for part in found["components"])'
 
 docs: ## run the gallery, make web pages in docs/_build/html; a warning is an error
 	rm -rf docs/_build docs/gallery docs/reference/generated # no page of a name that is gone
