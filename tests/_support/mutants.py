@@ -2,6 +2,7 @@
 
     python tests/_support/mutants.py                    # every module, in hours
     python tests/_support/mutants.py compare smoothing  # these
+    python tests/_support/mutants.py --part 2/6         # the second sixth of them
 
 mutmut makes the changes in a copy of the last commit, in build/mutated. It runs in an environment
 of its own, build/mutants, since an editable installation would hide the changed code. The tests run
@@ -14,6 +15,7 @@ counts, and judges the changes.
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import venv
@@ -94,7 +96,7 @@ def mutated(name, folder):
     lines = "\n".join(f"    tests/{path}" for path in tests_of(name))
     (tree / "setup.cfg").write_text(SETTINGS.format(module=module, tests=lines))
     mutmut = folder / "bin" / "mutmut"
-    subprocess.run([mutmut, "run", "--max-children", "2"], cwd=tree, check=True)
+    subprocess.run([mutmut, "run", "--max-children", str(os.cpu_count())], cwd=tree, check=True)
     subprocess.run([mutmut, "export-cicd-stats"], cwd=tree, check=True, capture_output=True)
     counts = json.loads((tree / "mutants" / "mutmut-cicd-stats.json").read_text())
     shown = subprocess.run(
@@ -129,8 +131,11 @@ def with_table(text, results):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("modules", nargs="*", metavar="MODULE", help=", ".join(FOLDERS))
-    modules, folder = parser.parse_args().modules or FOLDERS, environment()
-    for name in modules:
+    parser.add_argument("--part", default="1/1", help="which part of them, such as 2/6")
+    options = parser.parse_args()
+    part, n_parts = map(int, options.part.split("/"))
+    folder = environment()
+    for name in [*(options.modules or FOLDERS)][part - 1 :: n_parts]:
         found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         found[name] = mutated(name, folder)
         found = dict(sorted(found.items()))
