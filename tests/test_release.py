@@ -26,7 +26,8 @@ def yaml_of(path):
 def test_every_file_names_the_same_version():
     assert yaml_of("CITATION.cff")["version"] == heatsketch.__version__
     assert yaml_of("conda/recipe.yaml")["context"]["version"] == heatsketch.__version__
-    assert f"\n## {heatsketch.__version__} (" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert ".dev" in heatsketch.__version__ or f"\n## {heatsketch.__version__} (" in changes
 
 
 def test_conda_and_pip_want_the_same_libraries():
@@ -80,7 +81,7 @@ def test_the_smoke_part_needs_no_files_but_those_that_wheels_are_tested_with(tmp
 
 def test_the_change_log_has_notes_for_a_release():
     program = [ROOT / ".ci" / "changes"]
-    found = subprocess.run([*program, heatsketch.__version__], capture_output=True, text=True)
+    found = subprocess.run([*program, "0.1.0"], capture_output=True, text=True)
     assert found.returncode == 0 and "The first release." in found.stdout
     assert "\n## " not in found.stdout
     missing = subprocess.run([*program, "0.0.1"], capture_output=True, text=True)
