@@ -5,6 +5,7 @@ import pytest
 from registry import SEEDS, affinity, circle, cloud, two_blobs
 from scipy import sparse
 
+from heatsketch import HeatSketch
 from heatsketch.diffusion import degree_scaling, heat_operator, poisson_learning, symmetric_scaling
 from heatsketch.diffusion._duplicates import SharedRows
 from heatsketch.diffusion._labels import (
@@ -18,6 +19,7 @@ from heatsketch.diffusion._labels import (
 )
 from heatsketch.diffusion._links import WEAKEST, link_weights
 from heatsketch.exceptions import HeatSketchError
+from heatsketch.testing import tolerance
 
 
 def weights_of(X):
@@ -104,6 +106,33 @@ def test_links_and_means_are_those_of_the_affinity(scaling, exponent):
     np.fill_diagonal(links, 0)
     found = link_weights(A, 1 / A.s, exponent=exponent)
     np.testing.assert_allclose(found.toarray(), links, rtol=1e-12)
+
+
+@pytest.mark.parametrize("exponent", [1, 8])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_only_points_without_links_keep_a_self_loop_of_weight_one(exponent, dtype):
+    K = sparse.csr_array(np.array([[2, 1, 0, 0], [1, 2, 0, 0], [0, 0, 2, 0], [0, 0, 0, 2]], dtype))
+    A = heat_operator(K, degree_scaling(K))
+    before = A.matrix.copy()
+    found = link_weights(A, 1 / A.s, exponent=exponent)
+    assert found.dtype == np.float64
+    assert found.indices.dtype == A.matrix.indices.dtype
+    expected = [[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    np.testing.assert_allclose(found.toarray(), expected, rtol=tolerance(dtype))
+    np.testing.assert_array_equal(A.matrix.toarray(), before.toarray())
+
+
+def test_labels_need_the_entries_in_memory():
+    X = cloud(20, 2)
+    model = HeatSketch(2, n_neighbors=None).fit(X)
+    message = (
+        "labels and fates need a graph of neighbours in memory, and the affinities are those of "
+        "all pairs, or on a cluster (AllPairs); use n_neighbors=15, and no cluster."
+    )
+    with pytest.raises(HeatSketchError) as raised:
+        link_weights(model.heat_operator_, np.ones(20))
+    assert str(raised.value) == message
+    assert raised.value.parameters == {"n_neighbors": 15}
 
 
 def test_a_point_of_weak_links_alone_gets_the_label_of_its_neighbor():
