@@ -3,6 +3,7 @@
 import itertools
 import json
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -122,7 +123,7 @@ def test_a_number_of_rows_stands_for_its_range(kind):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("block", [gaussian_matrix, rademacher_matrix])
+@pytest.mark.parametrize("block", [*BLOCKS.values(), partial(gaussians_apart, Kind.SAMPLE)])
 def test_a_block_may_have_no_rows_and_has_the_dtype_asked_for(block, dtype):
     empty = block(0, 3, seed=0, dtype=dtype)
     assert (empty.shape, empty.dtype) == ((0, 3), dtype)
