@@ -127,6 +127,13 @@ def cut(name):
     return lambda about, arrays: arrays.update({name: arrays[name][:-1]})
 
 
+def own(name):
+    """An array that the file names as the same as another gets its own copy."""
+    return lambda about, arrays: arrays.update(
+        {name: arrays[about["values"].pop(name)["same"]].copy()}
+    )
+
+
 def say(*path):
     *way, last, value = path
 
@@ -268,6 +275,15 @@ OTHERS = {
     "copies that end late": ("copies", put("neighbors_.starts", -1, 10**6)),
     "a point without a copy": ("copies", put("neighbors_.starts", 1, 0)),
     "copies of fewer points": ("copies", cut("neighbors_.starts")),
+    **{
+        f"shared rows: {name}": ("copies", together(own(f"{MATRIX}.starts"), edit))
+        for name, edit in {
+            "begin late": put(f"{MATRIX}.starts", 0, 1),
+            "end late": put(f"{MATRIX}.starts", -1, 10**6),
+            "no copy": put(f"{MATRIX}.starts", 1, 0),
+            "fewer": cut(f"{MATRIX}.starts"),
+        }.items()
+    },
     "scales that are none": ("plain", put("epsilon_", 0, 0.0)),
     "pairs of other points": ("all pairs", say("values", "heat_operator_.matrix.neighbors", None)),
     "components of others": ("near isometry", WIDE),

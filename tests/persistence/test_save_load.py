@@ -3,6 +3,7 @@
 from importlib.metadata import version
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.neighbors import KNeighborsTransformer
 
@@ -18,6 +19,7 @@ MODELS = {
     "one feature": lambda: HeatSketch(2, n_neighbors=4).fit(X[:, :1]),
     "affinities": lambda: HeatSketch(2, affinity="precomputed").fit(np.exp(X @ X.T / 9)),
     "diffusion map": lambda: DiffusionMap(2).fit(X),
+    "names": lambda: HeatSketch(2, n_neighbors=4).fit(pd.DataFrame(X, columns=list("abc"))),
 }
 NAMES = ["DiffusionMap", "HeatSketch", "NearIsometry"]
 OF_MACHINE = "engine", "n_jobs", "verbose"  # which files do not hold
@@ -90,6 +92,18 @@ WRONG = {
         "values",
         {"n_features_in_": 7},
         "there are 20 points, with affinities to 7",
+    ),
+    "names that are numbers": (
+        "names",
+        "values",
+        {"feature_names_in_": [1, 2, 3]},
+        "feature_names_in_ holds no names",
+    ),
+    "names that are letters": (
+        "names",
+        "values",
+        {"feature_names_in_": "abc"},
+        "feature_names_in_ holds no names",
     ),
     "no epsilon": (
         "affinities",

@@ -74,6 +74,7 @@ def test_feature_names_come_back(tmp_path):
     HeatSketch(4).fit(frame).save(tmp_path / "a")
     again = load(tmp_path / "a")
     assert list(again.feature_names_in_) == ["a", "ü", "x"]
+    assert again.feature_names_in_.dtype == object
     with pytest.raises(ValueError, match="feature names"):
         again.transform(frame[["x", "a", "ü"]])
     assert list(again.get_feature_names_out()) == [f"heatsketch{i}" for i in range(4)]
