@@ -46,7 +46,7 @@ TESTS = {
     "metrics": ["graph/test_neighbors.py", "graph/test_pairwise.py"],
     "pair_search": NEAR_ISOMETRY,
     "save_load": ["persistence/test_save_load.py", "persistence/test_storage.py"],
-    "schema": ["persistence/test_save_load.py", "persistence/test_storage.py"],
+    "schema": ["persistence/test_changed_files.py", "persistence/test_storage.py"],
     "sketch": ["diffusion/test_sketch.py", "diffusion/test_chebyshev.py"],
     "vectors": ["estimators/test_search.py"],
 }
