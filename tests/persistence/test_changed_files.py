@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import pickle
+import re
 from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
@@ -229,13 +230,31 @@ def listed(tmp_path_factory):
     return path.read_bytes()
 
 
+CAUSES = {  # of some: what the message says
+    "a matrix of another shape": f"{MATRIX} has n={10**15}, elsewhere it is 20",
+    "a shape of words": f"{MATRIX} has the shape ['20', '20']",
+    "an index beyond": f"{MATRIX} has entries beyond its shape",
+    "indices that are no integers": f"{MATRIX}.indices is of float64",
+    "indices too narrow": f"{MATRIX} has indices of int8 and int32",
+    "an invalid matrix": f"{MATRIX} is 'pickle'",
+    "the same as nothing": "there is no array nothing",
+    "the same as itself": "neighbors_ is {'same': 'neighbors_'}",
+    "a tree without end": f"neighbors_.lists.tree has {10**9} levels",
+    "a scalar too large": "stationary_length_ is ['float32', 1e+300]",
+    "no permutation": "order_ holds numbers that are not valid",
+    "an order that is a number": "order_ has shape (), and should have 1 axes",
+    "points that are not there": "neighbors_.points holds numbers that are not finite",
+    "more neighbours than points": "the parts of neighbors_ do not fit together",
+}
+
+
 @pytest.mark.parametrize("name", PARTS)
 def test_parts_that_do_not_fit_are_rejected(name, listed, tmp_path):
     (tmp_path / "a").write_bytes(listed)
     forge_parts(tmp_path / "a", lambda about, arrays: None)
     load(tmp_path / "a")
     forge_parts(tmp_path / "a", PARTS[name])
-    is_rejected(tmp_path / "a", match="restore it from a copy")
+    is_rejected(tmp_path / "a", match=re.escape(CAUSES.get(name, "")) + ".*restore it from a copy")
 
 
 def is_rejected(path, match=None):
@@ -264,6 +283,8 @@ OTHERS = {
     "a level more": ("lists", say("values", TREE, 2)),
     "a point out of its list": ("lists", put("neighbors_.lists.probes", (0, 0), 1)),
     "a probe beyond": ("lists", put("neighbors_.lists.probes", (0, -1), 2)),
+    "a probe below": ("lists", put("neighbors_.lists.probes", (0, -1), -2)),
+    "lists that go back": ("lists", put("neighbors_.lists.probes", (slice(1, 3), 0), [1, 0])),
     "lists for another metric": (
         "lists",
         together(
@@ -275,6 +296,10 @@ OTHERS = {
     "copies that end late": ("copies", put("neighbors_.starts", -1, 10**6)),
     "a point without a copy": ("copies", put("neighbors_.starts", 1, 0)),
     "copies of fewer points": ("copies", cut("neighbors_.starts")),
+    "a point without a copy, rows with": (
+        "copies",
+        together(own(f"{MATRIX}.starts"), put("neighbors_.starts", 1, 0)),
+    ),
     **{
         f"shared rows: {name}": ("copies", together(own(f"{MATRIX}.starts"), edit))
         for name, edit in {
