@@ -112,7 +112,7 @@ smoke: ## the wheel of dist in a fresh environment of each Python that is here: 
 bare: ## build and test the wheel in two bare Debians without network, from the sdist of dist; needs root
 	.ci/bare
 
-later: ## the wheel of dist on the later Pythons of Debian testing; needs root
+later: ## the files of dist on the later Pythons of Debian testing; needs root
 	.ci/later
 
 newuser: ## the built wheel in a fresh environment: README, import, command line
