@@ -8,9 +8,10 @@ from sklearn.datasets import load_digits
 from heatsketch import HeatSketch
 from heatsketch.diffusion import gaussian_matrix, heat_operator, heat_trace, rademacher_matrix
 from heatsketch.diffusion._all_times import resolvent
-from heatsketch.diffusion._heat_trace import diffuse_until
+from heatsketch.diffusion._heat_trace import _steps_to_few, diffuse_until, trace_of_block
 from heatsketch.diffusion._normalization import SCALINGS
 from heatsketch.estimators.heat_sketch import DIRECTIONS_PER_COMPONENT, FALL
+from heatsketch.testing import tolerance
 
 
 def operator(n_neighbors, normalization="symmetric"):
@@ -73,6 +74,36 @@ def test_the_power_is_the_first_with_few_directions(data, few):
     np.testing.assert_array_equal(skipped, before)
     np.testing.assert_array_equal(some.directions, full.directions[some.powers - 1])
     assert len(some.powers) <= len(curve.powers) / 2 + 4
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [2, 3, 9])
+def test_a_trace_is_a_mean_over_columns(k, dtype):
+    block = cloud(50, k).astype(dtype)
+    gram = block.T.astype(float) @ block
+    lengths, products = np.diag(gram), gram[~np.eye(k, dtype=bool)]
+    wanted = (
+        lengths.mean(),
+        np.sqrt(np.sum((lengths - lengths.mean()) ** 2) / (k - 1) / k),
+        lengths.mean() ** 2 / np.mean(products**2),
+    )
+    np.testing.assert_allclose(trace_of_block(block), wanted, rtol=100 * tolerance(dtype))
+
+
+def test_what_has_decayed_has_no_directions():
+    assert trace_of_block(np.zeros((5, 2))) == (0, 0, 0)
+
+
+def test_counts_are_left_out_where_more_directions_must_remain():
+    def steps(*directions, few):
+        return _steps_to_few([1, 2], [(0, 0, found) for found in directions], few)
+
+    assert steps(16, 8, few=2) == 2  # they halve at every step
+    assert steps(16, 8, few=7) == 1
+    assert steps(16, 8, few=8) == steps(16, 8, few=9) == 1
+    assert steps(8, 8, few=2) == steps(8, 16, few=2) == 1
+    assert steps(16, 15, few=2) == 2  # no more than there were already
+    assert _steps_to_few([5], [(0, 0, 8)], 2) == 1
 
 
 def test_the_largest_power_ends_it_in_any_case():
