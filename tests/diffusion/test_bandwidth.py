@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits, make_swiss_roll
 from heatsketch import HeatSketch, datasets
 from heatsketch.diffusion import _bandwidth as bandwidth
 from heatsketch.diffusion import estimate_epsilon
-from heatsketch.diffusion._bandwidth import sampled_squares
+from heatsketch.diffusion._bandwidth import FOOT, _hill, sampled_squares
 from heatsketch.exceptions import (
     AffinityError,
     DegenerateKernelError,
@@ -139,6 +139,40 @@ def test_the_curve_is_low_at_both_ends():
     epsilon, dimension, epsilons, dimensions = estimate(CIRCLE)
     assert epsilons[0] < epsilon < epsilons[-1]
     assert max(dimensions[0], dimensions[-1]) < 0.1 < dimension <= dimensions.max()
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("rows_at_a_time", [7, 1000])
+def test_the_curve_is_the_mean_slope_of_kernel_sums(rows_at_a_time, form, monkeypatch):
+    monkeypatch.setattr(bandwidth, "ROWS_AT_A_TIME", rows_at_a_time)
+    d2 = neighbor_graph(cloud(60))
+    if form is not np.asarray:
+        d2[d2 > np.quantile(d2, 0.6)] = 0  # rows of different lengths
+    given = form(d2)
+    found = estimate_epsilon(given)
+    links = (d2 > 0) | np.eye(60, dtype=bool) if sparse.issparse(given) else np.ones((60, 60))
+    scaled = d2 / found.epsilons[:, np.newaxis, np.newaxis]
+    affinities = links * np.exp(-scaled)
+    slopes = (affinities * scaled).sum(axis=2) / affinities.sum(axis=2)
+    np.testing.assert_allclose(found.dimensions, 2 * slopes.mean(axis=1), rtol=0.02, atol=1e-3)
+
+
+HILLS = {  # heights, where the highest hill begins, where its last rise ends
+    "one peak": ([0, 8, 10, 8, 0], 1, 2),
+    "two peaks": ([0, 8, 9, 8, 10, 9, 0], 1, 4),
+    "noise, then the signal": ([0, 8, 10, 8, 9, 8, 0], 1, 4),
+    "another hill": ([0, 0, 8, 10, 1, 0, 8, 9, 0], 2, 3),
+    "as high as its foot": ([0, 10, 10 * FOOT, 8, 0], 1, 3),
+    "downhill": ([10, 9, 0, 1, 0], 0, 0),
+    "uphill": ([0, 1, 0, 9, 10], 3, 4),
+    "a plain": ([5, 5, 5], 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", HILLS)
+def test_a_peak_is_the_last_of_the_highest_hill(name):
+    heights, first, peak = HILLS[name]
+    assert _hill(np.array(heights, float)) == (first, peak)
 
 
 # --- points, and samples of them ------------------------------------------------------------
