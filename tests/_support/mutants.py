@@ -44,7 +44,7 @@ TESTS = {
     "distortion": NEAR_ISOMETRY,
     "joined": ["diffusion/test_compare.py"],
     "links": ["diffusion/test_labels.py", "diffusion/test_harmonic.py"],
-    "metrics": ["graph/test_neighbors.py", "graph/test_pairwise.py"],
+    "metrics": ["graph/test_metrics.py", "graph/test_neighbors.py", "graph/test_pairwise.py"],
     "pair_search": NEAR_ISOMETRY,
     "save_load": ["persistence/test_save_load.py", "persistence/test_storage.py"],
     "schema": ["persistence/test_changed_files.py", "persistence/test_storage.py"],
