@@ -360,6 +360,15 @@ def test_a_new_sample_may_have_fewer_points_than_neighbors(n_new):
     assert len(found.z) == 100 + n_new
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "cosine", "manhattan"])
+def test_ties_with_new_points_are_broken_as_in_a_search_over_all(metric):
+    X = np.random.default_rng(0).integers(3, size=(400, 3)).astype(float)
+    X[:, 0] += 1
+    neighbors, d2 = find_neighbors(X[:300], n_neighbors=9, metric=metric)
+    joined = joined_graph(neighbors, d2, X[300:])
+    assert (joined != neighbor_graph(X, n_neighbors=9, metric=metric)).nnz == 0
+
+
 def test_new_points_are_joined_to_lists():
     """The graph of all points in the lists of some, which misses few neighbours of anybody."""
     X = cloud(6000, 3)
