@@ -10,6 +10,7 @@ from sklearn.metrics import pairwise_distances
 from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, ScaleError
 from heatsketch.graph._metrics import (
     ALIASES,
+    LIST_METRICS,
     METRICS,
     check_nonzero_rows,
     check_symmetric_metric,
@@ -116,6 +117,16 @@ def test_presence_counts_for_jaccard():
     points = np.where(X > 0, X, 0)
     found = squared_distances_to(points, "jaccard")(points)
     np.testing.assert_allclose(found, pairwise_distances(points > 0, metric="jaccard") ** 2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_directions_are_computed_in_double_precision_and_rounded(dtype):
+    points = X.astype(dtype)
+    found = LIST_METRICS["cosine"][0](points)
+    exact = points.astype(float)
+    wanted = (exact / np.sqrt(np.square(exact).sum(axis=1, keepdims=True))).astype(dtype)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
