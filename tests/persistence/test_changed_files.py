@@ -188,7 +188,7 @@ PARTS = {
     "indices that are no integers": cast(f"{MATRIX}.indices", "float64"),
     "indices too narrow": cast(f"{MATRIX}.indices", "int8"),
     "no permutation": put("order_", 0, 1),
-    "an order beyond": put("order_", 0, 10**9),
+    "an order beyond": put("order_", 0, 2**62),
     "an order that is a number": lambda _, arrays: arrays.update(order_=np.array(3)),
     "a list beyond": put("neighbors_.lists.probes", 0, 5),
     "a list below": put("neighbors_.lists.probes", 0, -1),
