@@ -207,6 +207,14 @@ def test_distances_may_be_given(form):
     np.testing.assert_allclose(found[:2], estimate(cloud(60))[:2], rtol=1e-9)
 
 
+def test_of_many_rows_every_fourth_is_used(monkeypatch):
+    monkeypatch.setattr(bandwidth, "MOST_ROWS", 30)
+    d2 = neighbor_graph(cloud(100))[:, :20]
+    for form in (np.asarray, sparse.csr_array):
+        found, wanted = estimate_epsilon(form(d2)), estimate_epsilon(form(d2[::4]))
+        assert found[:2] == wanted[:2]
+
+
 @pytest.fixture
 def small_samples(monkeypatch):
     monkeypatch.setattr(bandwidth, "EPSILON_POINTS", 100)
