@@ -119,13 +119,12 @@ def mutated(name, folder):
 
 def with_table(text, results):
     """Return the page with a table of all modules that were run."""
-    rows = ["| module | tests | mutants | killed | |", "|---|---|---|---|---|"]
+    rows = ["| module | tests | mutants | killed | | timed out |", "|---|---|---|---|---|---|"]
     for name, found in results.items():
         tests = ", ".join(f"`{path}`" for path in tests_of(name))
         share = found["killed"] / found["mutants"]
-        rows.append(
-            f"| `{name}` | {tests} | {found['mutants']} | {found['killed']} | {share:.0%} |"
-        )
+        cells = f"`{name}`", tests, found["mutants"], found["killed"], f"{share:.0%}"
+        rows.append(f"| {' | '.join(map(str, cells))} | {found.get('timed out', '?')} |")
     before, rest = text.split(MARKS[0])
     after = rest.split(MARKS[1], 1)[1]
     return "".join([before, MARKS[0], "\n", "\n".join(rows), "\n\n", MARKS[1], after])
