@@ -38,7 +38,6 @@ FOLDERS = {name: folder for folder, names in MODULES.items() for name in names.s
 NEAR_ISOMETRY = ["estimators/test_near_isometry.py"]
 TESTS = {
     "adapted_matrix": NEAR_ISOMETRY,
-    "all_pairs": ["graph/test_pairwise.py", "estimators/test_same_bits.py"],
     "chebyshev": ["diffusion/test_chebyshev.py", "diffusion/test_sketch.py"],
     "clusters": ["diffusion/test_clusters.py", "estimators/test_heat_clustering.py"],
     "distortion": NEAR_ISOMETRY,
