@@ -296,7 +296,7 @@ OTHERS = {
     "copies that end late": ("copies", put("neighbors_.starts", -1, 10**6)),
     "a point without a copy": ("copies", put("neighbors_.starts", 1, 0)),
     "copies of fewer points": ("copies", cut("neighbors_.starts")),
-    "a point without a copy, rows with": (
+    "a point without a copy, whose rows have one": (
         "copies",
         together(own(f"{MATRIX}.starts"), put("neighbors_.starts", 1, 0)),
     ),
