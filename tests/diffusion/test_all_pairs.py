@@ -35,6 +35,7 @@ def test_what_is_recomputed_has_the_same_bits(metric, scales, in_tiles):
     again = pickle.loads(pickle.dumps(stored))
     assert isinstance(again.matrix.K, DistanceTiles) == in_tiles
     assert (again.matrix.shape, again.matrix.dtype) == ((30, 30), X.dtype)
+    np.testing.assert_array_equal(again.s, A.s)
     np.testing.assert_array_equal(again.stationary, A.stationary)
     for block in (X, X[:, 0]):
         np.testing.assert_array_equal(stored @ block, A @ block)
