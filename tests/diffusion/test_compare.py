@@ -181,11 +181,19 @@ def test_a_model_passes_units_and_options_on_in_the_order_of_its_rows():
     wanted = compare_groups(model.heat_operator_, group[order], units=units[order], **options)
     for field in FIELDS:
         np.testing.assert_array_equal(getattr(found, field)[order], getattr(wanted, field))
-    assert (found.p_value, found.level) == (wanted.p_value, 0.3)
+    assert (found.p_value, found.level, found.n_permutations) == (wanted.p_value, 0.3, 30)
     assert not np.array_equal(found.p_values, model.compare(group, **options).p_values)
     new = model.compare_to(X[:50] + 0.1, **options)
     assert new.level == 0.3
     assert new.p_value * 31 == pytest.approx(round(new.p_value * 31))
+
+
+def test_labels_of_another_length_are_named_by_a_model():
+    model = HeatSketch(4, power=1).fit(cloud(60))
+    with pytest.raises(HeatSketchError, match=r"^group of shape \(9,\) must be 60 labels"):
+        model.compare(ROWS[:9])
+    with pytest.raises(HeatSketchError, match=r"^units of shape \(9,\) must be 60 labels"):
+        model.compare(ROWS % 2, units=ROWS[:9])
 
 
 @pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
@@ -276,12 +284,18 @@ INVALID = {
     "two types": (
         {"group": np.array([1, "a"] * 30, object)},
         DtypeError,
-        "group has labels of the types int, str",
+        "group has labels of the types int, str, which cannot be sorted; use one type.$",
     ),
     "unit of two groups": (
         {"units": ROWS // 7},
         HeatSketchError,
         r"units: .*0.* has rows of several groups",
+    ),
+    "one unit of two groups": (
+        {"units": np.array(list("abcd")).repeat(15), "group": ROWS // 40},
+        HeatSketchError,
+        r"units: .*c.* has rows of several groups, of which a permutation can keep none; give each "
+        r"of its samples a unit of its own, or leave it out\.$",
     ),
     "units of other length": ({"units": [1]}, HeatSketchError, r"units of shape \(1,\)"),
     "no powers": ({"powers": []}, HeatSketchError, r"powers=\[\] is empty; use powers="),
@@ -293,6 +307,8 @@ INVALID = {
         "n_permutations=9 allows no p-value below 0.1; use 19 or more for level=0.05",
     ),
     "level": ({"level": 1.5}, HeatSketchError, "level=1.5 must be between 0 and 1"),
+    "level 0": ({"level": 0}, HeatSketchError, "level=0 must be between 0 and 1"),
+    "level 1": ({"level": 1}, HeatSketchError, "level=1 must be between 0 and 1"),
 }
 
 
@@ -305,8 +321,12 @@ def test_what_cannot_be_compared_is_refused(case):
 
 def test_few_units_are_warned_of():
     A = operator(cloud(60))
-    with pytest.warns(HeatSketchWarning, match=r"3 and 3 units .* below 0.1, and level=0.05"):
+    with pytest.warns(
+        HeatSketchWarning, match=r"3 and 3 units .* below 0.1, and level=0.05"
+    ) as log:
         compare_groups(A, ROWS // 30, units=ROWS // 10)
+    assert log[0].filename == __file__
+    compare_groups(A, ROWS // 30, units=ROWS // 10, level=0.1)
     compare_groups(A, ROWS // 30, units=ROWS // 6)  # 5 and 5 have 126 permutations
 
 
