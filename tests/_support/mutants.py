@@ -35,16 +35,12 @@ MODULES = {
     "persistence": "container save_load schema",
 }
 FOLDERS = {name: folder for folder, names in MODULES.items() for name in names.split()}
-NEAR_ISOMETRY = ["estimators/test_near_isometry.py"]
 TESTS = {
-    "adapted_matrix": NEAR_ISOMETRY,
     "chebyshev": ["diffusion/test_chebyshev.py", "diffusion/test_sketch.py"],
     "clusters": ["diffusion/test_clusters.py", "estimators/test_heat_clustering.py"],
-    "distortion": NEAR_ISOMETRY,
     "joined": ["diffusion/test_compare.py"],
     "links": ["diffusion/test_labels.py", "diffusion/test_harmonic.py"],
     "metrics": ["graph/test_metrics.py", "graph/test_neighbors.py", "graph/test_pairwise.py"],
-    "pair_search": NEAR_ISOMETRY,
     "save_load": ["persistence/test_save_load.py", "persistence/test_storage.py"],
     "schema": ["persistence/test_changed_files.py", "persistence/test_storage.py"],
     "sketch": ["diffusion/test_sketch.py", "diffusion/test_chebyshev.py"],

@@ -52,3 +52,9 @@ def two_blobs(n, gap, seed=0):
 
 def affinity(X, epsilon, n_neighbors=None):
     return gaussian_affinity(neighbor_graph(X, n_neighbors=n_neighbors), epsilon=epsilon)
+
+
+def helix(n, seed=0):
+    """A curve that winds through eight dimensions."""
+    angle = np.sort(np.random.default_rng(seed).uniform(0, 2 * np.pi, n))[:, np.newaxis]
+    return np.hstack([np.cos(angle * [1, 2, 3, 5]), np.sin(angle * [1, 2, 3, 5])])

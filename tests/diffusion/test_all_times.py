@@ -192,6 +192,14 @@ def test_the_interval_holds_eigenvalues_of_small_groups_too(seed):
     assert largest <= high and (end - largest) < 1.5 * (end - high)
 
 
+@pytest.mark.parametrize(("n_rows", "n_steps"), [(1000, 10), (10**6, 40)])
+def test_what_lanczos_misses_is_bounded_by_the_theorem(n_rows, n_steps):
+    """It is exceeded with a probability of at most 1.648 sqrt(n) exp(-sqrt(x) (2 k - 1))."""
+    missed = all_times._hidden(n_steps, n_rows)
+    probability = 1.648 * np.sqrt(n_rows) * np.exp(-np.sqrt(missed) * (2 * n_steps - 1))
+    assert probability == pytest.approx(all_times.RISK)
+
+
 def test_an_interval_without_an_end_is_that_up_to_one():
     assert spectrum(walk(path(40))) == spectrum(walk(path(40)), None, 1.0)
     # Nothing is left of a single point, nor of points without links.
