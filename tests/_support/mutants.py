@@ -8,8 +8,8 @@ mutmut makes the changes in a copy of the last commit, in build/mutated. It runs
 of its own, build/mutants, since an editable installation would hide the changed code. The tests run
 in copies of a process that has only imported them: copies of one that has run them inherit locks
 of its threads, wait for ever, and the change would count as noticed. They do not collect garbage at
-the end, as pytest does for the sake of unraisable exceptions, which took most of the time. Tests that
-take long and reach no line that others do not are left out, as under coverage.
+the end, as pytest does for the sake of unraisable exceptions, which took most of the time. Tests
+that take long and reach no line that others do not are left out, as under coverage.
 docs/benchmarks/mutants.json has the counts, and the names of the changes that no test noticed;
 ``mutmut show NAME`` in build/mutated/MODULE shows one. docs/developer/mutants.md has a table of the
 counts, and judges the changes.
