@@ -1,5 +1,7 @@
 """Maps of least distortion: they are what they say, and beat both of the paper's methods."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from distortions import log_distortion, wide, with_stationary
@@ -12,7 +14,18 @@ from heatsketch.diffusion import bilipschitz_constant
 from heatsketch.diffusion._adapted_matrix import adapted_matrix
 from heatsketch.diffusion._distances import exact_diffusion_distances
 from heatsketch.diffusion._distortion import (
+    DOUBLINGS,
+    FEWEST_ROUNDS,
+    GAIN,
+    MOST_ROUNDS,
+    SHARES,
+    _ends,
+    _in_shape,
+    _PairFinder,
+    _sampled,
     _smooth_distortion,
+    _starts,
+    _surveyed,
     certified_distortion,
     least_distortion_map,
 )
@@ -179,3 +192,198 @@ def test_nothing_is_folded_between_the_points_of_the_fit(seed):
     Z = model.transform(X)
     everywhere = certified_distortion(Z @ found.components, Z)
     assert everywhere.log_distortion < 1.3 * found.log_distortion
+
+
+# --- parts of the search for a map ----------------------------------------------------------
+
+
+def stretched(n, sizes, seed=0):
+    """Return points whose principal axes are coordinates, around a point far from zero."""
+    X = cloud(n, len(sizes), seed)
+    U = np.linalg.qr(X - X.mean(axis=0))[0]
+    return U * sizes + 5
+
+
+@pytest.mark.parametrize("n", [8, 200])
+def test_small_axes_are_left_out_and_others_sorted(n, monkeypatch):
+    """With more features than points, and with fewer."""
+    monkeypatch.setattr("heatsketch.diffusion._distortion.ROWS_AT_A_TIME", 70)
+    sizes = np.array([1.0, 3.0, 0.5, 1.01e-4 * 3, 0.9e-4 * 3])
+    turn = np.linalg.qr(cloud(12, 12, seed=3))[0][:5]
+    Z = stretched(n, sizes) @ turn
+    ground = _surveyed(Z)
+    np.testing.assert_allclose(ground.center, Z.mean(axis=0), atol=1e-12)
+    onto = np.abs(turn @ ground.axes)
+    np.testing.assert_allclose(onto, np.eye(5)[:, [1, 0, 2, 3]], atol=1e-4)
+    assert ground.axes.shape == (12, 4)
+    np.testing.assert_allclose(ground.axes.T @ ground.axes, np.eye(4), atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_coordinates_images_and_stretches_are_of_centred_points(dtype, monkeypatch):
+    monkeypatch.setattr("heatsketch.diffusion._distortion.ROWS_AT_A_TIME", 10)
+    Z = (stretched(60, np.array([3.0, 2.0, 1.0, 0.5])) @ cloud(4, 9, seed=1)).astype(dtype)
+    ground, P = _surveyed(Z), cloud(4, 2, seed=2)
+    atol = 1000 * np.finfo(dtype).eps
+    Y = ground.images(P)
+    assert Y.dtype == dtype
+    centred = Z.astype(float) - ground.center
+    np.testing.assert_allclose(Y, centred @ ground.axes @ P, atol=atol)
+    np.testing.assert_allclose(
+        ground.coordinates(np.array([3, 59])), centred[[3, 59]] @ ground.axes, atol=atol
+    )
+    pairs = scan_pairs(Y, Z).pairs
+    unit = centred[pairs.first] - centred[pairs.second]
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+    np.testing.assert_allclose(ground.differences(pairs), unit @ ground.axes, atol=atol)
+    np.testing.assert_allclose(
+        ground.stretches(P, pairs), ((unit @ ground.axes @ P) ** 2).sum(axis=1), atol=atol
+    )
+    assert ground.stretches(P, pairs[:0]).shape == (0,)
+
+
+def test_a_map_is_scaled_around_one_and_turned_to_principal_axes():
+    Z = stretched(80, np.array([4.0, 3.0, 2.0, 1.0, 0.5]))
+    ground, P = _surveyed(Z), 7 * cloud(5, 3, seed=1)
+    found = scan_pairs(ground.images(P), Z)
+    components = _in_shape(ground, P, found)
+    Y = (Z - Z.mean(axis=0)) @ components
+    after = scan_pairs(Y, Z)
+    assert after.low * after.high == pytest.approx(1)
+    assert after.log_distortion == pytest.approx(found.log_distortion)
+    gram = Y.T @ Y
+    np.testing.assert_allclose(gram, np.diag(np.diag(gram)), atol=1e-9 * gram.max())
+    assert (np.diff(np.diag(gram)) < 0).all()
+    largest = components[np.abs(components).argmax(axis=0), range(3)]
+    assert (largest > 0).all()
+
+
+def test_a_map_with_equal_images_is_scaled_by_the_largest_stretch():
+    Z = np.array([[0.0, 0], [0, 1], [4, 0], [4, 1]])
+    ground = _surveyed(Z)
+    P = 3 * ground.axes.T @ np.array([[1.0], [0]])
+    found = scan_pairs(ground.images(P), Z)
+    assert (found.low, found.high) == (0, pytest.approx(9))
+    np.testing.assert_allclose(_in_shape(ground, P, found), [[1], [0]], atol=1e-12)
+
+
+def test_samples_and_starts_are_those_of_the_seed():
+    ground = _surveyed(cloud(90, 6))
+    sample = _sampled(ground, 30, np.random.default_rng(4))
+    rows = np.sort(np.random.default_rng(4).permutation(90)[:30])
+    np.testing.assert_array_equal(sample.points, ground.points[rows])
+    np.testing.assert_array_equal(sample.axes, ground.axes)
+    assert len(_sampled(ground, 500, np.random.default_rng(4)).points) == 90
+    starts = _starts(6, 2, np.random.default_rng(4))
+    randoms = np.random.default_rng(4).standard_normal((len(SHARES), 6, 2)) / np.sqrt(6)
+    assert SHARES[0] == 0  # the leading axes
+    for start, share, random in zip(starts, SHARES, randoms, strict=True):
+        np.testing.assert_allclose(start, (1 - share) * np.eye(6, 2) + share * random)
+
+
+def test_pairs_and_their_differences_have_the_same_objective():
+    """Few points in many pairs, and many points in few."""
+    Z = cloud(40, 5)
+    ground, P = _surveyed(Z), cloud(5, 2, seed=1)
+    pairs = scan_pairs(ground.images(P), Z, n_each=40).pairs
+    options = {"doublings": 3, "shape": P.shape}
+    X, ends = _ends(ground, pairs)
+    assert (len(X), X.dtype) == (40, np.float64)
+    wanted = _smooth_distortion(P.ravel(), X=X, pairs=ends, **options)
+    single = pairs[::20]
+    X, ends = _ends(ground, single)
+    assert (X.shape, X.dtype) == ((len(single) + 1, 5), np.float32)
+    np.testing.assert_allclose(np.linalg.norm(X[:-1], axis=1), 1, rtol=1e-5)
+    assert not X[-1].any()
+    found = _smooth_distortion(P.ravel(), X=X, pairs=ends, **options)
+    squares, images = single.squares, ground.images(P)
+    i, j = single.first, single.second
+    stretches = ((images[i] - images[j]) ** 2).sum(axis=1) / squares
+    q = 2**3
+    exact = np.log(np.sum(stretches**q)) + np.log(np.sum(stretches**-q))
+    assert found[0] == pytest.approx(exact / (2 * q), rel=1e-5)
+    assert found[0] < wanted[0]
+    # Exactly two pairs for each point are many.
+    rows = np.arange(40)
+    ring = Pairs(np.append(rows, rows), np.append(np.roll(rows, 1), np.roll(rows, 2)), np.ones(80))
+    assert _ends(ground, ring)[0].shape == (40, 5)
+    assert _ends(ground, ring[:79])[0].shape == (80, 5)
+
+
+def test_few_points_are_scanned_and_many_searched(monkeypatch):
+    """Every round of few points scans; of more the last rounds; of many none."""
+    monkeypatch.setattr("heatsketch.diffusion._distortion.SCANNED_EACH_ROUND", 300)
+    monkeypatch.setattr("heatsketch.diffusion._distortion.MOST_SCANNED", 600)
+    monkeypatch.setattr("heatsketch.diffusion._pair_search.SAMPLE", 100)
+    exact = {}
+    for n in (300, 301, 600, 601):
+        Z = helix(n)
+        finder, Y = _PairFinder(Z), np.ascontiguousarray(Z[:, :3])
+        rounds = [finder(Y, n_round=n_round).exact for n_round in (0, FEWEST_ROUNDS - 1)]
+        last = finder(Y, n_round=FEWEST_ROUNDS).exact
+        exact[n] = (*rounds, last, finder.certificate(Y, partial(Pairs.stretches, Y=Y)).exact)
+    assert exact[300] == (True, True, True, True)
+    assert exact[301] == exact[600] == (False, False, True, True)
+    assert exact[601] == (False, False, False, False)
+
+
+def test_a_search_has_a_sample_of_its_own_in_each_round(monkeypatch):
+    monkeypatch.setattr("heatsketch.diffusion._distortion.SCANNED_EACH_ROUND", 100)
+    monkeypatch.setattr("heatsketch.diffusion._distortion.MOST_SCANNED", 100)
+    Z, seeds = helix(200), []
+
+    class Search:
+        def worst(self, Y, *, n_pairs, seed):
+            seeds.append(seed)
+            return scan_pairs(Y, Z)
+
+    finder, Y = _PairFinder(Z, 40), np.ascontiguousarray(Z[:, :3])
+    finder.search = Search()
+    for n_round in (0, 3):
+        finder(Y, n_round=n_round)
+    finder.certificate(Y, None)
+    assert seeds == [40, 43, 40 + MOST_ROUNDS + 1]
+
+
+@pytest.mark.parametrize("n", [30, 511, 2000])
+def test_a_scan_keeps_all_pairs_of_few_points_and_some_of_many(n):
+    finder = _PairFinder(cloud(n, 3))
+    assert finder.n_each == {30: 30, 511: 19, 2000: 5}[n]
+    assert _PairFinder(cloud(510, 2)).n_each == 510  # 129,795 pairs
+    assert _PairFinder(cloud(20_001, 2)).n_each == 1
+
+
+def test_the_rounds_of_a_descent_are_recorded():
+    Z = cloud(150, 8)
+    found = least_distortion_map(Z, 3)
+    assert 2 <= len(found.history) <= len(DOUBLINGS) + 1
+    assert found.history.min() == pytest.approx(found.log_distortion, rel=1e-6)
+    assert found.converged
+    last, before = found.history[-1], found.history[:-1].min()
+    assert last >= (1 - GAIN) * before
+    for n_round in range(FEWEST_ROUNDS + 1, len(found.history)):
+        assert found.history[n_round - 1] < (1 - GAIN) * found.history[: n_round - 1].min()
+
+
+def test_all_axes_are_a_map_without_rounds():
+    Z = cloud(60, 3) @ cloud(3, 10, seed=1)
+    for n_components in (3, 5):
+        found = least_distortion_map(Z, n_components)
+        assert (found.history.size, found.converged, found.exact) == (0, True, True)
+        assert found.components.shape == (10, n_components)
+    assert least_distortion_map(Z, 2).history.size > 1
+
+
+def test_a_certificate_counts_all_pairs_of_different_points():
+    Z = np.vstack([cloud(20, 3), cloud(20, 3)[:5]])
+    Y = 3 * Z[:, :2]
+    found = certified_distortion(Y, Z)
+    stretches = scan_pairs(np.ascontiguousarray(Y), Z)
+    assert (found.n_pairs, found.exact) == (25 * 24 // 2 - 5, True)
+    assert (found.least**2, found.largest**2) == pytest.approx((stretches.low, stretches.high))
+    with pytest.raises(HeatSketchError) as caught:
+        certified_distortion(np.ones((4, 2)), np.ones((4, 3)))
+    assert str(caught.value) == (
+        "Z has 4 points that all lie at one place, so no distortion is defined; give at least two "
+        "different points."
+    )
