@@ -37,11 +37,17 @@ MODULES = {
 }
 FOLDERS = {name: folder for folder, names in MODULES.items() for name in names.split()}
 TESTS = {
+    "affinity": ["diffusion/test_affinity.py", "engines/test_dask_blocks.py"],
     "chebyshev": ["diffusion/test_chebyshev.py", "diffusion/test_sketch.py"],
     "clusters": ["diffusion/test_clusters.py", "estimators/test_heat_clustering.py"],
     "joined": ["diffusion/test_compare.py"],
     "links": ["diffusion/test_labels.py", "diffusion/test_harmonic.py"],
     "metrics": ["graph/test_metrics.py", "graph/test_neighbors.py", "graph/test_pairwise.py"],
+    "operator": [
+        "diffusion/test_operator.py",
+        "diffusion/test_duplicates.py",
+        "engines/test_dask_blocks.py",
+    ],
     "save_load": ["persistence/test_save_load.py", "persistence/test_storage.py"],
     "schema": ["persistence/test_changed_files.py", "persistence/test_storage.py"],
     "sketch": ["diffusion/test_sketch.py", "diffusion/test_chebyshev.py"],

@@ -3,6 +3,7 @@
 import re
 from functools import partial
 
+import dask.array as da
 import numpy as np
 import pytest
 from registry import cloud
@@ -18,6 +19,7 @@ from heatsketch.diffusion._affinity import (
     isolated_fraction,
     locally_scaled,
     nearest_squares,
+    with_self_loops,
 )
 from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, MissingValueError
 from heatsketch.graph import neighbor_graph
@@ -72,6 +74,44 @@ def test_isolated_points_are_counted():
     edge = np.array([[1.0, 0.0, 2e-6], [0.0, 1.0, 5e-7], [2e-6, 5e-7, 1.0]])
     # A millionth is the limit.
     assert isolated_fraction(edge, edge.sum(axis=1)) == pytest.approx(1 / 3)
+
+
+def test_points_without_links_may_be_left_out_of_the_count():
+    W = np.array([[0.0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1e9]])
+    K = W + np.diag([1e9, 1, 1, 0])  # the first two have a link, of which one is weak
+    assert isolated_fraction(K, K.sum(axis=1)) == 3 / 4
+    assert isolated_fraction(K, K.sum(axis=1), linked_only=True) == 1 / 2
+    assert isolated_fraction(np.eye(3), np.ones(3), linked_only=True) == 1
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_missing_self_loops_are_a_tenth_of_the_strongest_link(form, dtype):
+    K = np.array([[0.0, 2, 1, 0], [2, 3, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]], dtype)
+    found = with_self_loops(form(K))
+    assert found.dtype == dtype
+    found = found.toarray() if sparse.issparse(found) else found
+    np.testing.assert_allclose(found, K + np.diag([0.2, 0, 0.1, 1]), rtol=1e-6)
+    whole = form(K + 5 * np.eye(4, dtype=dtype))
+    assert with_self_loops(whole) is whole
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_lazy_distances_have_a_lazy_affinity(dtype):
+    d2 = neighbor_graph(cloud(30).astype(dtype))
+    K = gaussian_affinity(da.from_array(d2, chunks=(7, 30)), epsilon=0.7)
+    assert isinstance(K, da.Array) and K.dtype == dtype
+    assert K.chunks[0] == (7, 7, 7, 7, 2)
+    np.testing.assert_array_equal(K.compute(), gaussian_affinity(d2, epsilon=0.7))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_tiles_have_the_affinity_of_the_matrix(dtype):
+    X = cloud(30).astype(dtype)
+    K = gaussian_affinity(DistanceTiles(X, "euclidean"), epsilon=0.7)
+    assert K.dtype == dtype
+    wanted = gaussian_affinity(neighbor_graph(X), epsilon=0.7)
+    np.testing.assert_allclose(K.tile(slice(None)), wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

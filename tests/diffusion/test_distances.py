@@ -1,5 +1,7 @@
 """Distances in an embedding and exact ones, against what dense matrices say."""
 
+import re
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from heatsketch.diffusion import (
     symmetric_scaling,
 )
 from heatsketch.diffusion._confidence import distance_estimate, order_confidence
-from heatsketch.exceptions import HeatSketchError
+from heatsketch.exceptions import HeatSketchError, MissingValueError
 
 PAIRS = np.array([[0, 1], [8, 3], [3, 3], [1, 0]])
 
@@ -108,11 +110,37 @@ def reject_row(block, row):
     return block
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("column", [0, 3])
+def test_a_row_without_numbers_is_named(bad, column):
+    Y = cloud(9, 4)
+    Y[3, column] = bad
+    says = "^Y holds NaN or infinity in row 8 or the one compared with it; drop such rows.$"
+    with pytest.raises(MissingValueError, match=says):
+        diffusion_distances(Y, PAIRS[:2])
+    diffusion_distances(Y, PAIRS[:1])
+
+
+def test_of_numbers_of_single_precision_the_difference_is_double():
+    Y = cloud(9, 4).astype(np.float32)
+    wanted = diffusion_distances(Y.astype(np.float64), PAIRS)
+    np.testing.assert_array_equal(diffusion_distances(Y, PAIRS), wanted)
+    assert wanted.distance.dtype == diffusion_distances(Y, PAIRS).distance.dtype == np.float64
+
+
 BAD_PAIRS = {
-    "one row": (np.array([0, 1]), r"pairs has shape \(2,\) and dtype int64; give two row numbers"),
+    "rows of different lengths": (
+        [[0, 1], [2]],
+        r"pairs=\[\[0, 1\], \[2\]\] has rows of different lengths; give two row numbers in each of "
+        r"them\.$",
+    ),
+    "one row": (
+        np.array([0, 1]),
+        r"pairs has shape \(2,\) and dtype int64; give two row numbers in each of its rows.$",
+    ),
     "three columns": (np.zeros((2, 3), int), r"pairs has shape \(2, 3\)"),
     "fractions": (np.zeros((2, 2)), "dtype float64"),
-    "before the first": ([[-1, 0]], "pairs has rows from -1 to 0, but there are 9; count"),
+    "before the first": ([[-1, 0]], "rows from -1 to 0, but there are 9; count them from 0.$"),
     "after the last": ([[0, 9]], "from 0 to 9, but there are 9"),
 }
 
@@ -179,6 +207,51 @@ def test_nobody_is_a_neighbor_of_itself_and_duplicates_are():
     np.testing.assert_array_equal(found.distance, 0)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_new_points_have_all_rows_as_candidates(dtype):
+    Y, new = (1e-30 * cloud(12, 16)).astype(dtype), (1e-30 * cloud(3, 16, seed=1)).astype(dtype)
+    found = diffusion_neighbors(Y, new, n_neighbors=11)
+    joined = np.vstack([Y, new])
+    for place in range(3):
+        order = np.argsort(np.linalg.norm((Y - new[place]).astype(float), axis=1))
+        np.testing.assert_array_equal(found.indices[place], order[:11])
+        pairs = [(12 + place, other) for other in order[:11]]
+        wanted = diffusion_distances(joined, pairs)
+        np.testing.assert_allclose(found.low[place], wanted.low, rtol=1e-12)
+        rarer = diffusion_distances(joined, pairs, confidence=1 - 0.05 * 11 / 12)
+        np.testing.assert_allclose(found.high[place], rarer.high, rtol=1e-12)
+    # Each of them is its own nearest row.
+    np.testing.assert_array_equal(
+        diffusion_neighbors(Y, Y[[7, 2]], n_neighbors=1).indices, [[7], [2]]
+    )
+    with pytest.raises(HeatSketchError, match=r"n_neighbors=12 of 12 points .*; use 1 to 11"):
+        diffusion_neighbors(Y, new, n_neighbors=12)
+
+
+def test_points_of_whole_numbers_have_neighbors_too():
+    Y = (10 * cloud(12, 16)).astype(int)
+    found, wanted = (diffusion_neighbors(form, [3, 5], n_neighbors=4) for form in (Y, Y + 0.0))
+    for mine, its in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_the_scale_of_an_embedding_changes_no_neighbor(scale):
+    Y, rows = cloud(20, 16), [4, 0]
+    found = diffusion_neighbors(scale * Y, rows, n_neighbors=5)
+    wanted = diffusion_neighbors(Y, rows, n_neighbors=5)
+    np.testing.assert_array_equal(found.indices, wanted.indices)
+    np.testing.assert_allclose(found.confidence, wanted.confidence, rtol=1e-9)
+
+
+def test_neighbors_are_a_table_in_a_notebook():
+    page = diffusion_neighbors(cloud(20, 16), [4, 0], n_neighbors=3)._repr_html_()
+    names = re.findall("<th>(.*?)</th>", page)
+    assert names == ["query", "rank", "indices", "distance", "low", "high", "confidence"]
+    rows = [re.findall("<td>(.*?)</td>", row) for row in page.split("<tr>")[2:]]
+    assert [row[:2] for row in rows] == [[q, r] for q in "01" for r in "123"]
+
+
 @pytest.mark.parametrize("n_neighbors", [0, 8])
 def test_as_many_neighbors_as_can_be_distinguished(n_neighbors):
     words = f"n_neighbors={n_neighbors} of 9 points have no next one to compare with; use 1 to 7"
@@ -202,7 +275,10 @@ def test_points_that_fall_together_or_are_torn_apart_have_no_finite_distortion()
     together = np.array([[0, 0, 1], [0, 0, 1], [1, 1, 0]])
     assert bilipschitz_constant([[0], [1], [2]], together) == np.inf
     assert bilipschitz_constant([[0], [0], [2]], together) == 1
-    with pytest.raises(HeatSketchError, match="distances of 3 points are all zero, so no"):
+    with pytest.raises(
+        HeatSketchError,
+        match=r"of 3 points are all zero, so no .*; give at least two different points.$",
+    ):
         bilipschitz_constant([[0], [1], [2]], np.zeros((3, 3)))
 
 

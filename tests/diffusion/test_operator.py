@@ -1,5 +1,8 @@
 """Steps and products: the same bits from scipy, from numpy's formula, and from all cores."""
 
+import pickle
+
+import dask.array as da
 import numpy as np
 import pytest
 from registry import SEEDS, affinity, circle, cloud
@@ -46,6 +49,42 @@ def written_out(A, x, w, z, factors):
     a, b, g = (A.dtype.type(factor) for factor in factors)
     y = a * (A.matrix @ x - A.stationary[:, np.newaxis] * w) + b * x
     return y - g * z if g else y
+
+
+def test_an_operator_can_be_pickled():
+    A = random_operator(n=300)
+    assert A.squared_length > 0  # which is kept once it is known
+    copy, G = pickle.loads(pickle.dumps(A)), gaussian_matrix(300, 3, seed=0)
+    np.testing.assert_array_equal(copy @ G, A @ G)
+    np.testing.assert_array_equal(copy.deflate(G), A.deflate(G))
+    assert copy.dtype == A.dtype and copy.shape == A.shape
+
+
+def test_lazy_blocks_lose_the_stationary_direction_too():
+    A, G = random_operator(n=300), gaussian_matrix(300, 3, seed=0)
+    lazy = da.from_array(G, chunks=(100, 3))
+    found = A.deflate(lazy)
+    assert isinstance(found, da.Array)
+    np.testing.assert_allclose(found.compute(), A.deflate(G), atol=1e-12)
+    blocks = HeatOperator(A.matrix, A.s, da.from_array(A.stationary, chunks=100))
+    np.testing.assert_allclose(blocks.deflate(lazy).compute(), A.deflate(G), atol=1e-12)
+
+
+def test_a_step_of_some_rows_reads_the_rest_from_elsewhere():
+    """Rows of a worker: their own columns first, then those of other workers."""
+    A, n_own = random_operator(), CHUNK + 100
+    x, w = blocks(A, 4)[0], np.arange(4.0)
+    wanted, _ = A.step(x, w)
+    own = HeatOperator(A.matrix[:n_own], A.s, A.stationary[:n_own])
+    assert own.shape == (n_own, N)
+    y, sums = own.step_of_rows(x[:n_own].copy(), w, halo=x[n_own:].copy())
+    np.testing.assert_array_equal(y, wanted[:n_own])
+    assert (sums.shape, sums.dtype) == ((2, 4), np.float64)
+    np.testing.assert_allclose(sums.sum(axis=0), A.stationary[:n_own] @ y)
+    with pytest.raises(
+        HeatSketchError, match=f"^the block has shape .*, but {n_own} rows are wanted"
+    ):
+        own.step_of_rows(x[: n_own - 1].copy(), w, halo=x[n_own:].copy())
 
 
 # --- values --------------------------------------------------------------------------------
@@ -274,8 +313,11 @@ def test_other_blocks_are_left_to_scipy(block):
 def test_a_block_of_other_rows_is_rejected_before_a_loop_reads_beyond_it(verb, n_neighbors, n_rows):
     K = affinity(cloud(40), 2.0, n_neighbors)
     A = heat_operator(K, symmetric_scaling(K))
-    with pytest.raises(ValueError, match=str(n_rows)):
+    with pytest.raises(ValueError, match=str(n_rows)) as caught:
         getattr(A, verb)(np.ones((n_rows, 2)))
+    if n_neighbors or verb != "__matmul__":  # a dense matrix is multiplied by numpy
+        says = f"the block has shape ({n_rows}, 2), but 40 rows are wanted; make it for the same "
+        assert str(caught.value) == says + "points."
 
 
 def test_a_scaling_of_other_points_is_rejected():
