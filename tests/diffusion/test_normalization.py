@@ -226,6 +226,33 @@ def test_the_scaling_of_some_points_is_that_of_all(name):
     assert some.n_iter == scaling.n_iter
 
 
+@pytest.mark.parametrize("form", ["toarray", "tocsr"])
+@pytest.mark.parametrize("name", SCALINGS)
+def test_weights_of_new_rows_follow_from_the_last_two_sweeps(name, form):
+    """Those of training points are computed in the same way; only that takes a product less."""
+    K = getattr(affinity(cloud(50), 1.0, 12), form)()
+    options = {"tol": 1e-3} if name == "bistochastic" else {}  # few sweeps, which still differ
+    scaling = SCALINGS[name](K, **options)
+    s, stationary = scaling(K, is_training=True)
+    later = K @ (1 / scaling.current)
+    earlier = 1 if name == "degree" else K @ (1 / scaling.previous)
+    np.testing.assert_allclose(s, 1 / np.sqrt(earlier * later), rtol=1e-12)
+    np.testing.assert_allclose(stationary, np.sqrt(later / earlier), rtol=1e-12)
+    new = scaling(K[:7])
+    np.testing.assert_allclose(new.s, s[:7], rtol=1e-12)
+    np.testing.assert_allclose(new.stationary, stationary[:7], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", SCALINGS)
+def test_a_matrix_with_places_beyond_its_shape_is_rejected(name):
+    K = sparse.csr_array(affinity(cloud(10), 1.0, 4))
+    scaling = SCALINGS[name](K)
+    K.indices[3] = 10
+    for rejecting in (SCALINGS[name], scaling):
+        with pytest.raises(HeatSketchError, match=r"^K\.indices go from 0 to 10, beyond"):
+            rejecting(K)
+
+
 def test_sweeps_may_run_out():
     with pytest.raises(ScalingError, match="after 3 sweeps") as caught:
         bistochastic_scaling(affinity(circle(50), 0.25), max_iter=3)
@@ -241,11 +268,17 @@ def test_numbers_of_any_width_are_scaled_in_double_precision(scaling, dtype):
     np.testing.assert_allclose(found.current, wanted.current, rtol=1e-14)
 
 
+MATRIX = (
+    r"^K=.* of shape .* must be a matrix, with a row and a column for each point; use "
+    r"numpy\.asarray\(K\) if it is a list\.$"
+)
+
+
 @pytest.mark.parametrize("scaling", SCALINGS.values())
 def test_what_is_no_matrix_of_numbers_is_rejected(scaling):
     K = affinity(cloud(10), 1.0)
     for bad in (K[0], K[:0, :0], sparse.csr_array(K)[:0], K.tolist(), None):
-        with pytest.raises(HeatSketchError, match=r"K=.* of shape .* must be a matrix.*use"):
+        with pytest.raises(HeatSketchError, match=MATRIX):
             scaling(bad)
     for bad in (K + 1j, sparse.csr_array(K + 1j), K.astype(str)):
         with pytest.raises(DtypeError, match=r"K has dtype .*; (pass|encode)"):
