@@ -1,10 +1,13 @@
 """Laws of drift: the erratum's variance, alarms at their rate, rows known by their ids."""
 
+import re
 import warnings
 
 import numpy as np
 import pytest
 from registry import SEEDS, affinity, circle, cloud, two_blobs
+from scipy.special import polygamma
+from scipy.stats import norm, t
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.preprocessing import StandardScaler
@@ -408,3 +411,73 @@ def test_a_name_for_the_same_option_is_no_difference():
         HeatSketch(16, power=3, normalization=name).fit(cloud(60)) for name in ("auto", "symmetric")
     )
     assert one.drift(two).total == 0
+
+
+# --- parts of the p-values, by definition ---------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "most"), [(5, 1000), (60, 1000), (60, 40), (60, 59)])
+def test_what_is_usual_around_a_row_is_that_of_the_nearest_references(n, most, monkeypatch):
+    monkeypatch.setattr(_drift, "MOST_REFERENCES", most)
+    monkeypatch.setattr(_drift, "ROWS_AT_A_TIME", 17)
+    Y, Z, moves = cloud(n, 4), cloud(n, 4, seed=1), cloud(n, 1, seed=2)[:, 0] ** 2
+    references = np.linspace(0, n - 1, min(n, most)).astype(int)
+    assert (references[0], references[-1]) == (0, n - 1)
+    for rows, (near, moved) in zip((Y, Z), _drift._around(Y, Z, moves), strict=True):
+        for place in range(n):
+            distances = ((rows[references] - rows[place]) ** 2).sum(axis=1)
+            distances[references == place] = np.inf
+            order = np.argsort(distances)
+            nearest = min(_drift.NEAREST, len(references) - 1)
+            assert near[place] == pytest.approx(distances[order[nearest - 1]])
+            fifth = max(nearest, len(references) // 5)
+            assert moved[place] == pytest.approx(np.median(moves[references[order[:fifth]]]))
+
+
+def test_scores_of_values_are_normal_where_their_tails_are():
+    """Outer deciles are those of a normal variable, and a longer right tail is bent to one.
+
+    What lies below the lower decile has its score, since only the upper tail is asked for.
+    """
+    decile = norm.ppf(0.9)
+    plain = _drift._normal_scores(np.array([-2.0, 0, 1, 3]), 1.0, 1.0)
+    np.testing.assert_allclose(plain, decile * np.array([-1.0, 0, 1, 3]), rtol=1e-6)
+    left, right = 1.0, 3.0
+    z = np.array([-2.0, -1, 0, 1, 2])  # Tukey's g-distribution of these, with its deciles
+    values = right * (3.0**z - 1) / (3.0 - 1)
+    assert (values[1], values[3]) == pytest.approx((-left, right))
+    found = _drift._normal_scores(values, left, right)
+    np.testing.assert_allclose(found, decile * np.maximum(z, -1))
+
+
+@pytest.mark.parametrize(("n_columns", "n_rows"), [(2, 400), (64, 400), (64, 3)])
+def test_a_tail_is_never_narrower_than_that_of_the_sketch(n_columns, n_rows):
+    """Equal values but one: the spread is that of a logarithm of chi-squared over its mean."""
+    values = np.ones(n_rows)
+    values[0] = 5.0
+    finest = norm.ppf(0.9) * np.sqrt(polygamma(1, n_columns / 2))
+    found = _drift._upper_tail(values, n_columns)
+    right = np.quantile(np.log(values), 0.9)
+    scores = _drift._normal_scores(np.log(values), finest, max(finest, right))
+    np.testing.assert_allclose(found, t.sf(scores, max(1, n_rows / 5)))
+    np.testing.assert_allclose(found[1:], 0.5)
+
+
+def test_a_drift_is_a_table_in_a_notebook_with_the_farthest_rows_first():
+    Y, ids = cloud(30, 16), [f"<{row}>" for row in range(30)]
+    Z = Y + 0.01 * cloud(30, 16, seed=1)
+    Z[7] = 50
+    found = drift(Y, Z, ids=ids, other_ids=[*ids[:29], "new"])
+    page = found._repr_html_()
+    names = re.findall("<th>(.*?)</th>", page)
+    assert names == ["id", "distance", "low", "high", "p_value"]
+    rows = re.findall("<tr><td>(.*?)</td>", page)
+    farthest = found.ids[np.argsort(found.p_values, kind="stable")]
+    assert rows == [name.replace("<", "&lt;").replace(">", "&gt;") for name in farthest[:10]]
+    assert rows[0] == "&lt;7&gt;"
+    assert found.low < found.total < found.high
+    assert (
+        f"{100 * found.relative:.3g} % of the heat kernel moved: {found.total:.4g}, between "
+        f"{found.low:.4g} and {found.high:.4g}; 1 of 29 rows moved more than the others, "
+        "1 came, 1 went."
+    ) in page

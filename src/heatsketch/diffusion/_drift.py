@@ -91,7 +91,8 @@ class Drift(NamedTuple):
         farthest = np.argsort(self.p_values, kind="stable")
         parts = {"id": self.ids, **self.rows._asdict(), "p_value": self.p_values}
         caption = (
-            f"{self.relative:.3g} of the heat kernel moved ({self.low:.3g} to {self.high:.3g}); "
+            f"{100 * self.relative:.3g} % of the heat kernel moved: {self.total:.4g}, between "
+            f"{self.low:.4g} and {self.high:.4g}; "
             f"{self.moved.sum():,} of {len(self.ids):,} rows moved more than the others, "
             f"{len(self.came):,} came, {len(self.went):,} went."
         )
