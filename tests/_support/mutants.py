@@ -41,6 +41,7 @@ TESTS = {
     "chebyshev": ["diffusion/test_chebyshev.py", "diffusion/test_sketch.py"],
     "clusters": ["diffusion/test_clusters.py", "estimators/test_heat_clustering.py"],
     "joined": ["diffusion/test_compare.py"],
+    "labels": ["diffusion/test_labels.py", "estimators/test_heat_labels.py"],
     "links": ["diffusion/test_labels.py", "diffusion/test_harmonic.py"],
     "metrics": ["graph/test_metrics.py", "graph/test_neighbors.py", "graph/test_pairwise.py"],
     "operator": [
@@ -122,12 +123,14 @@ def mutated(name, folder):
 
 def with_table(text, results):
     """Return the page with a table of all modules that were run."""
-    rows = ["| module | tests | mutants | killed | | timed out |", "|---|---|---|---|---|---|"]
+    names = "module", "tests", "mutants", "killed", "", "timed out", "not run"
+    rows = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     for name, found in results.items():
         tests = ", ".join(f"`{path}`" for path in tests_of(name))
         share = found["killed"] / found["mutants"]
-        cells = f"`{name}`", tests, found["mutants"], found["killed"], f"{share:.0%}"
-        rows.append(f"| {' | '.join(map(str, cells))} | {found.get('timed out', '?')} |")
+        rest = found.get("timed out", "?"), found.get("without tests", "?")
+        cells = f"`{name}`", tests, found["mutants"], found["killed"], f"{share:.0%}", *rest
+        rows.append(f"| {' | '.join(map(str, cells))} |")
     before, rest = text.split(MARKS[0])
     after = rest.split(MARKS[1], 1)[1]
     return "".join([before, MARKS[0], "\n", "\n".join(rows), "\n\n", MARKS[1], after])
