@@ -19,6 +19,7 @@ from heatsketch.diffusion._affinity import (
     isolated_fraction,
     locally_scaled,
     nearest_squares,
+    strongest_columns,
     with_self_loops,
 )
 from heatsketch.exceptions import AffinityError, DtypeError, HeatSketchError, MissingValueError
@@ -90,10 +91,17 @@ def test_missing_self_loops_are_a_tenth_of_the_strongest_link(form, dtype):
     K = np.array([[0.0, 2, 1, 0], [2, 3, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]], dtype)
     found = with_self_loops(form(K))
     assert found.dtype == dtype
+    assert isinstance(found, np.ndarray if form is np.asarray else sparse.csr_array)
     found = found.toarray() if sparse.issparse(found) else found
     np.testing.assert_allclose(found, K + np.diag([0.2, 0, 0.1, 1]), rtol=1e-6)
     whole = form(K + 5 * np.eye(4, dtype=dtype))
     assert with_self_loops(whole) is whole
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
+def test_the_strongest_column_of_a_row_is_the_first_of_the_largest(form):
+    found = strongest_columns(form(np.array([[0.0, 2, 3], [3, 0, 3], [1, 0, 0], [0, 0.1, 0]])))
+    np.testing.assert_array_equal(found, [2, 0, 0, 1])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

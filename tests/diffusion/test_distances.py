@@ -140,7 +140,10 @@ BAD_PAIRS = {
     ),
     "three columns": (np.zeros((2, 3), int), r"pairs has shape \(2, 3\)"),
     "fractions": (np.zeros((2, 2)), "dtype float64"),
-    "before the first": ([[-1, 0]], "rows from -1 to 0, but there are 9; count them from 0.$"),
+    "before the first": (
+        [[-1, 0]],
+        "^pairs has rows from -1 to 0, but there are 9; count them from 0.$",
+    ),
     "after the last": ([[0, 9]], "from 0 to 9, but there are 9"),
 }
 
