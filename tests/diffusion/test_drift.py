@@ -309,6 +309,9 @@ def test_rounding_is_no_drift(dtype):
     rng = np.random.default_rng(0)
     Z = Y * (1 + np.finfo(dtype).eps * rng.standard_normal(Y.shape) ** 3).astype(dtype)
     assert not drift(Y, Z).moved.any()
+    moved = Y * (1 + 1e-5 * rng.standard_normal(Y.shape))  # which float64 can tell from rounding
+    for pair in ((Y, moved), (moved, Y)):
+        assert (drift(*pair).p_values == 0.5).all() == (Y.dtype == np.float32)
 
 
 def test_heat_that_has_decayed_far_still_has_an_error():
@@ -328,18 +331,41 @@ def test_few_rows_are_never_an_alarm():
 
 Y10 = gaussian_matrix(10, 4, seed=0)
 BAD = {
-    "columns": ((Y10, Y10[:, :3]), {}, HeatSketchError, "Y has 4 columns and Z has 3"),
-    "one column": ((Y10[:, :1], Y10[:, :1]), {}, HeatSketchError, "n_components=2 or more"),
+    "columns": ((Y10, Y10[:, :3]), {}, HeatSketchError, "^Y has 4 columns and Z has 3"),
+    "one column": (
+        (Y10[:, :1], Y10[:, :1]),
+        {},
+        HeatSketchError,
+        r"have 1 column, which says nothing about their error; use n_components=2 or more\.$",
+    ),
     "no matrix": ((Y10[0], Y10), {}, HeatSketchError, r"Y has shape \(4,\)"),
     "no rows": ((Y10[:0], Y10[:0]), {}, HeatSketchError, r"Y has shape \(0, 4\)"),
     "words": ((Y10, [["a", "b"]]), {}, DtypeError, "Z has dtype"),
     "missing": ((Y10, np.where(Y10[4, 1] == Y10, np.nan, Y10)), {}, MissingValueError, "row 4"),
-    "rows": ((Y10, Y10[:9]), {}, HeatSketchError, "must be 9 ids, one for each row of Z"),
-    "ids": ((Y10, Y10), {"ids": [1, 2]}, HeatSketchError, r"ids=\[1, 2\] of shape \(2,\)"),
+    "rows": ((Y10, Y10[:9]), {}, HeatSketchError, "must be 9 ids, one for each row of Z; give ids"),
+    "ids": (
+        (Y10, Y10),
+        {"ids": [1, 2]},
+        HeatSketchError,
+        r"^ids=\[1, 2\] of shape \(2,\) must be 10 ids, one for each row of Y; give ids",
+    ),
     "other ids": ((Y10, Y10), {"other_ids": [1]}, HeatSketchError, r"other_ids=\[1\]"),
-    "twice": ((Y10, Y10), {"ids": [0, *range(9)]}, HeatSketchError, "repeats itself"),
+    "twice": (
+        (Y10, Y10),
+        {"ids": [0, *range(9)]},
+        HeatSketchError,
+        r"^ids=\[0, 0, 1, .*\] repeats itself, so that it is not known which row is meant; give "
+        r"each row an id of its own\.$",
+    ),
     "other twice": ((Y10, Y10), {"other_ids": [7] * 10}, HeatSketchError, "other_ids=.*repeats"),
-    "strangers": ((Y10, Y10), {"other_ids": range(10, 20)}, HeatSketchError, "nothing in common"),
+    "strangers": (
+        (Y10, Y10),
+        {"other_ids": range(10, 20)},
+        HeatSketchError,
+        r"^ids=\[0, 1, .*\] and other_ids=\[10, 11, .*\] have nothing in common, so no row can be "
+        r"compared; give rows that stand for the same thing the same id, here and in fit "
+        r"\(row_ids\)\.$",
+    ),
     "confidence": ((Y10, Y10), {"confidence": 1.0}, HeatSketchError, "confidence=1.0"),
     "random": ((Y10, Y10), {"random_matrix": "dice"}, HeatSketchError, "random_matrix='dice'"),
 }
@@ -390,8 +416,11 @@ def test_models_with_other_options_are_rejected(name, value):
     model = HeatSketch(16, power=3, n_neighbors=9).fit(cloud(60))
     other = clone(model).set_params(**{name: value}).fit(cloud(60))
     named = {"random_state": "seed"}.get(name, name)
-    with pytest.raises(HeatSketchError, match=f"{named}=.* here, but {value!r} in the other"):
+    with pytest.raises(
+        HeatSketchError, match=f"{named}=.* here, but {value!r} in the other"
+    ) as error:
         model.drift(other)
+    assert str(error.value).endswith("; fit both with the same, and with an integer as seed.")
 
 
 @pytest.mark.parametrize(("name", "value"), [("affinity", "precomputed"), ("self_loops", False)])
@@ -461,6 +490,27 @@ def test_a_tail_is_never_narrower_than_that_of_the_sketch(n_columns, n_rows):
     scores = _drift._normal_scores(np.log(values), finest, max(finest, right))
     np.testing.assert_allclose(found, t.sf(scores, max(1, n_rows / 5)))
     np.testing.assert_allclose(found[1:], 0.5)
+
+
+@pytest.mark.parametrize("n_rows", [2, 60])
+def test_p_values_are_those_of_the_less_extreme_ratio(n_rows):
+    Y, noise, precision = cloud(n_rows, 16), cloud(n_rows, 16, seed=1), 1e-9
+    Z = Y + 0.1 * np.geomspace(0.5, 5, n_rows)[:, np.newaxis] * noise
+    if n_rows > 2:
+        Z[3], Z[4], Z[5] = Y[3], -Y[4], (1 + 1e-7) * Y[5]  # not moved; opposite; rounding
+    squares = ((Y - Z) ** 2).sum(axis=1)
+    shares = squares / (squares + ((Y + Z) ** 2).sum(axis=1))
+    shares[shares < precision] = 0
+    rest = np.where(shares < 1, 1 - shares, precision)
+    odds = (shares + np.mean(shares) / 10) / rest
+    (near_y, moved_y), (near_z, moved_z) = _drift._around(Y, Z, squares)
+    usual = np.maximum(near_y, near_z) + np.maximum(moved_y, moved_z)
+    local = (squares + np.median(squares) / 10) / (usual + np.median(usual) / 10)
+    wanted = [_drift._upper_tail(ratios, 16) for ratios in (odds, local)]
+    wanted[1] **= _drift.LENIENCE
+    found = _drift._p_values(Y, Z, precision)
+    np.testing.assert_allclose(found, np.maximum(*wanted), rtol=1e-9)
+    assert len(np.unique(found)) > 1
 
 
 def test_a_drift_is_a_table_in_a_notebook_with_the_farthest_rows_first():
