@@ -83,6 +83,18 @@ def test_names_of_classes_do_not_matter():
     )
 
 
+def test_weights_and_the_horizon_reach_the_potentials():
+    W, labels, weights = weights_of(cloud(80, 2)), some_labels(80), np.arange(1.0, 81)
+    found = poisson_learning(W, labels, weights=weights, horizon=30)
+    wanted = potentials(W, label_sources(labels, 3, weights), horizon=30).block
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_one_class_alone_has_no_potential():
+    found = poisson_learning(weights_of(cloud(80, 2)), np.minimum(some_labels(80), 0))
+    np.testing.assert_array_equal(found, np.zeros((80, 1)))
+
+
 @pytest.mark.parametrize("labels", [np.full(30, -1), np.zeros(29, int), np.zeros(30)])
 def test_invalid_labels_are_an_error(labels):
     with pytest.raises(HeatSketchError, match="use -1 for unknown"):
@@ -170,6 +182,12 @@ def test_probabilities_have_the_means_that_were_asked_for(seed):
     found = class_probabilities(scores, 1.0, weights)
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
     np.testing.assert_allclose(found.mean(axis=0), priors, atol=1e-6)
+
+
+def test_probabilities_of_large_scores_do_not_overflow():
+    scores, weights = np.array([[1e6, 0], [0, -1e6], [-1e6, -1e6]]), np.array([1.0, 3])
+    found = class_probabilities(scores, 1.0, weights)
+    np.testing.assert_allclose(found, [[1, 0], [1, 0], [0.25, 0.75]])
 
 
 @pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9])
