@@ -9,6 +9,8 @@ import os
 import numpy as np
 import pytest
 from registry import SEEDS, circle, cloud
+from scipy.special import rel_entr
+from scipy.stats import chi2
 from sklearn.datasets import load_digits
 
 import heatsketch
@@ -16,6 +18,7 @@ from heatsketch import HeatSketch, components_needed
 from heatsketch.cli._distances import distances as cli_distances
 from heatsketch.cli._drift import drift as cli_drift
 from heatsketch.diffusion import (
+    _confidence,
     diffusion_distances,
     diffusion_neighbors,
     exact_diffusion_distances,
@@ -135,6 +138,28 @@ def test_more_pairs_need_more_components_and_the_rate_is_the_papers():
     ratio = components_needed(0.01) / components_needed(0.02)
     assert abs(ratio - 4) < 0.01
     assert components_needed(0.999, confidence=0.01) == 1
+
+
+@pytest.mark.parametrize(("error", "n_pairs"), [(0.5, 1), (0.1, 1), (0.1, 1000), (0.02, 10)])
+def test_the_number_of_components_is_the_smallest_from_which_on_the_error_is_kept(error, n_pairs):
+    k = components_needed(error, n_pairs=n_pairs)
+    numbers = np.arange(1, 4 * k)
+    beyond = chi2.sf(numbers * (1 + error) ** 2, numbers)
+    beyond += chi2.cdf(numbers * (1 - error) ** 2, numbers)
+    fails = beyond > 0.05 / n_pairs
+    assert k == numbers[fails].max(initial=0) + 1
+
+
+@pytest.mark.parametrize("tail", [0.2, 0.025, 1e-6])
+@pytest.mark.parametrize("k", [1, 3, 16, 64, 1000])
+def test_bounds_for_random_signs_are_where_chernoffs_bound_is_the_tail(k, tail):
+    smallest, largest = _confidence.TAILS["rademacher"](k, tail)
+    assert largest > 1
+    assert (k / 2) * (np.log(largest) + 1 - largest) == pytest.approx(np.log(tail))
+    x = np.linspace(0, 1, 10_001)[:-1] / 3
+    allowed = np.exp(-k * (rel_entr(x, 1 / 3) + rel_entr(1 - x, 2 / 3))) <= tail
+    assert smallest == pytest.approx(3 * x[allowed].max(initial=0), abs=2e-4)
+    assert (smallest > 0) == allowed.any()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
