@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from registry import SEEDS, circle, cloud
 from scipy.special import rel_entr
-from scipy.stats import chi2
+from scipy.stats import chi2, t
 from sklearn.datasets import load_digits
 
 import heatsketch
@@ -160,6 +160,17 @@ def test_bounds_for_random_signs_are_where_chernoffs_bound_is_the_tail(k, tail):
     allowed = np.exp(-k * (rel_entr(x, 1 / 3) + rel_entr(1 - x, 2 / 3))) <= tail
     assert smallest == pytest.approx(3 * x[allowed].max(initial=0), abs=2e-4)
     assert (smallest > 0) == allowed.any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_confidence_of_an_order_is_that_of_a_slope_without_intercept(dtype):
+    u, w = np.random.default_rng(0).normal(size=(2, 20, 5)).astype(dtype)
+    found = order_confidence(u, w)
+    minus, plus = w.astype(np.float64) - u, w.astype(np.float64) + u
+    slope = np.sum(minus * plus, axis=1) / np.sum(minus**2, axis=1)
+    residuals = plus - slope[:, np.newaxis] * minus
+    errors = np.sqrt(np.sum(residuals**2, axis=1) / 4 / np.sum(minus**2, axis=1))
+    np.testing.assert_allclose(found, t.cdf(slope / errors, 4), rtol=1e-9)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
