@@ -1,5 +1,6 @@
 """Diffusion maps against a full eigendecomposition, and the distortion L."""
 
+import dask.array as da
 import numpy as np
 import pytest
 from registry import SEEDS, affinity, circle, cloud
@@ -17,7 +18,7 @@ from heatsketch.diffusion import (
     symmetric_scaling,
 )
 from heatsketch.diffusion._normalization import SCALINGS
-from heatsketch.diffusion._spectral import leading_eigenpairs
+from heatsketch.diffusion._spectral import eigenvalue_powers, leading_eigenpairs
 from heatsketch.exceptions import HeatSketchError, SpectrumError
 from heatsketch.graph import neighbor_graph
 
@@ -108,7 +109,11 @@ def test_more_eigenvectors_than_points_are_rejected():
 def test_a_search_that_ends_without_says_so(monkeypatch):
     monkeypatch.setattr("heatsketch.diffusion._spectral.MOST_ROUNDS", 1)
     A = operator(cloud(700, 2), "symmetric", 15)
-    with pytest.raises(SpectrumError, match=r"n_components=6 eigenvectors were not found"):
+    message = (
+        r"n_components=6 eigenvectors were not found \(residual .*\); ask for fewer, or use "
+        r"HeatSketch, which needs none\.$"
+    )
+    with pytest.raises(SpectrumError, match=message):
         leading_eigenpairs(A, 6)
 
 
@@ -148,7 +153,10 @@ def test_pairs_of_a_search_that_ended_without_are_still_what_they_say(seed, n_ne
 def test_numbers_of_pairs_that_there_are_not_are_rejected(n_pairs):
     K = affinity(cloud(60), 2.0)
     A = heat_operator(K, symmetric_scaling(K))
-    with pytest.raises(HeatSketchError, match="use n_components=1 to 59"):
+    message = (
+        f"n_components={n_pairs} .* from 60 points, which have 59 .*; use n_components=1 to 59"
+    )
+    with pytest.raises(HeatSketchError, match=message):
         diffusion_coordinates(A, n_pairs)
 
 
@@ -159,3 +167,72 @@ def test_numpy_integers_are_numbers_of_pairs():
     np.testing.assert_array_equal(diffusion_coordinates(A, np.uint8(5)), wanted)
     with pytest.raises(SpectrumError, match="power=nan"):
         diffusion_coordinates(A, 2, power=np.nan)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_columns", [24, 40, 50])
+@pytest.mark.parametrize("n_pairs", [1, 4])
+def test_pairs_from_a_block_are_the_leading_ones(n_columns, n_pairs, dtype):
+    """Also if the block spans all directions, or more."""
+    K = np.asarray(affinity(cloud(40, 2), 2.0, None), dtype)
+    A = heat_operator(K, symmetric_scaling(K))
+    block = np.random.default_rng(0).normal(size=(40, n_columns))
+    values, vectors, residuals = ritz_pairs(A, block, n_pairs)
+    assert values.shape == residuals.shape == (n_pairs,)
+    assert vectors.shape == (40, n_pairs)
+    assert vectors.dtype == dtype
+    dense = (A @ np.eye(40, dtype=dtype)).astype(np.float64)
+    wanted = linalg.eigvalsh((dense + dense.T) / 2)[::-1][1 : n_pairs + 1]
+    atol = 1e-6 if dtype == np.float64 else 1e-4
+    np.testing.assert_allclose(values, wanted, atol=atol)
+    found = np.linalg.norm(dense @ vectors - vectors * values, axis=0)
+    np.testing.assert_allclose(found, residuals, atol=atol / 10)
+    assert (residuals <= (1e-6 if dtype == np.float64 else 1.2e-5)).all()
+    largest = np.abs(vectors).argmax(axis=0)
+    assert (vectors[largest, range(n_pairs)] > 0).all()
+
+
+@pytest.mark.parametrize(("n_pairs", "n_columns"), [(0, 8), (9, 8), (60, 60), (60, 80)])
+def test_numbers_of_pairs_that_a_block_does_not_have_are_rejected(n_pairs, n_columns):
+    A = operator(cloud(60, 2), "symmetric")
+    message = (
+        f"^n_pairs={n_pairs} eigenvectors cannot be had from a block of {n_columns} columns and 60 "
+        r"rows; use fewer pairs, or another n_components\.$"
+    )
+    with pytest.raises(HeatSketchError, match=message):
+        ritz_pairs(A, np.ones((60, n_columns)), n_pairs)
+    all_pairs = ritz_pairs(A, np.random.default_rng(0).normal(size=(60, 60)), 59)
+    np.testing.assert_allclose(all_pairs.values, leading_eigenpairs(A, 59).values, atol=1e-12)
+
+
+def test_eigenvectors_of_a_lazy_block_are_rejected():
+    A = operator(cloud(60, 2), "symmetric")
+    with pytest.raises(
+        HeatSketchError, match=r"^G is a Array, and eigenvectors cannot be found on"
+    ):
+        ritz_pairs(A, da.ones((60, 8)), 2)
+
+
+@pytest.mark.parametrize("power", [-2, -1, 0, 1, 3])
+def test_powers_of_eigenvalues_of_either_sign(power):
+    values = np.array([0.9, 0.5, -0.5])
+    np.testing.assert_allclose(eigenvalue_powers(values, power), [value**power for value in values])
+    if power >= 0:
+        np.testing.assert_array_equal(eigenvalue_powers(np.zeros(2), power), [power == 0] * 2)
+
+
+def test_powers_that_do_not_exist_are_rejected_with_what_does():
+    np.testing.assert_array_equal(eigenvalue_powers(np.array([0.25, 0.0]), 0.5), [0.5, 0])
+    message = (
+        r"^power=0.5 of the eigenvalue -0.25 is not a real number; use an integer power, fewer "
+        r"components, or n_neighbors=None, whose kernel has no negative ones\.$"
+    )
+    with pytest.raises(SpectrumError, match=message) as raised:
+        eigenvalue_powers(np.array([0.5, -0.25]), 0.5)
+    assert raised.value.parameters == {"power": 0.5, "n_neighbors": None}
+    message = (
+        r"^an eigenvalue of 1e-09 cannot be divided by; use power=1 or more, or fewer components\.$"
+    )
+    with pytest.raises(SpectrumError, match=message):
+        eigenvalue_powers(np.array([0.5, -1e-9]), -1)
+    assert np.isfinite(eigenvalue_powers(np.array([0.5, -1e-7]), -1)).all()
