@@ -1,6 +1,7 @@
 """Neighbours that another library's transformer finds, as a parameter."""
 
 import pickle
+import re
 import runpy
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsTransformer, RadiusNeighborsTransformer
 
 from heatsketch import DaskEngine, DiffusionMap, HeatSketch, LocalEngine
-from heatsketch.exceptions import HeatSketchError, NotStorableError
-from heatsketch.graph._transformer_neighbors import neighbors_by_transformer
+from heatsketch.exceptions import HeatSketchError, NotStorableError, ScaleError
+from heatsketch.graph._transformer_neighbors import Measure, neighbors_by_transformer
 
 RECIPE = Path(__file__).parents[2] / "examples" / "faiss_neighbors.py"
 
@@ -186,6 +187,56 @@ def test_a_point_without_neighbors_is_rejected_by_its_row():
     model = HeatSketch(8, neighbors=RadiusNeighborsTransformer(radius=0.5)).fit(circle(60))
     with pytest.raises(HeatSketchError, match="finds no neighbour of row 2 of X; let it search"):
         model.transform([[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]])
+
+
+@pytest.mark.parametrize(
+    ("metric", "remedy"),
+    [("cosine", "metric='cosine'"), ("braycurtis", "the metric of the transformer")],
+)
+def test_other_distances_are_rejected_with_what_to_pass(metric, remedy):
+    transformer = KNeighborsTransformer(n_neighbors=5, metric=metric, algorithm="brute")
+    X = np.abs(cloud(60)) + 0.1
+    message = (
+        rf"^neighbors=KNeighborsTransformer\(.*\) finds row (\d+) of X (\S+) from row (\d+), and "
+        rf"metric='euclidean' (\S+); pass {remedy} to the estimator, and let the transformer "
+        r"return distances: neither their squares, nor connections \(mode='connectivity'\)\.$"
+    )
+    with pytest.raises(HeatSketchError, match=message) as raised:
+        HeatSketch(8, neighbors=transformer).fit(X)
+    row, theirs, other, ours = re.search(message, str(raised.value)).groups()
+    pair = X[[int(row)]], X[[int(other)]]
+    assert float(theirs) == pytest.approx(cdist(*pair, metric)[0, 0], rel=1e-4)
+    assert float(ours) == pytest.approx(cdist(*pair)[0, 0], rel=1e-4)
+
+
+def test_distances_that_overflow_are_rejected_by_their_rows():
+    X = np.float32([[0], [1], [3e19], [3.1e19]])
+    message = (
+        r"^metric='euclidean' gives inf as the squared distance of row 0 of X to training point 2 "
+        r"in float32; rescale X, or correct the metric if it is your own\.$"
+    )
+    with pytest.raises(ScaleError, match=message), np.errstate(over="ignore"):
+        Measure(X, X, "euclidean")(np.array([0, 0, 0]), np.array([1, 2, 3]))
+
+
+@pytest.mark.parametrize(
+    ("metric", "form"),
+    [
+        ("euclidean", np.asarray),
+        ("euclidean", sparse.csr_array),
+        ("cosine", np.asarray),
+        ("cosine", sparse.csr_array),
+        ("manhattan", np.asarray),
+    ],
+)
+def test_distances_of_pairs_are_those_of_their_rows(metric, form):
+    X, new = cloud(30), cloud(20, seed=1)
+    first = np.sort(np.random.default_rng(0).integers(20, size=50))
+    second = np.random.default_rng(1).integers(30, size=50)
+    found = Measure(form(new), form(X), metric)(first, second)
+    named = {"manhattan": "cityblock"}.get(metric, metric)
+    wanted = cdist(new, X, named)[first, second]
+    np.testing.assert_allclose(np.sqrt(found), wanted, rtol=1e-9)
 
 
 def test_the_parameter_is_cloned_and_its_own_parameters_can_be_set():
