@@ -165,6 +165,7 @@ def test_numpy_integers_are_numbers_of_pairs():
     A = heat_operator(K, symmetric_scaling(K))
     wanted = diffusion_coordinates(A, 5)
     np.testing.assert_array_equal(diffusion_coordinates(A, np.uint8(5)), wanted)
+    np.testing.assert_allclose(diffusion_coordinates(A, 1), wanted[:, :1], atol=1e-12)
     with pytest.raises(SpectrumError, match="power=nan"):
         diffusion_coordinates(A, 2, power=np.nan)
 
