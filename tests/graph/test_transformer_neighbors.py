@@ -15,7 +15,7 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsTransformer, RadiusNeighborsTransformer
 
 from heatsketch import DaskEngine, DiffusionMap, HeatSketch, LocalEngine
-from heatsketch.exceptions import HeatSketchError, NotStorableError, ScaleError
+from heatsketch.exceptions import AffinityError, HeatSketchError, NotStorableError, ScaleError
 from heatsketch.graph._transformer_neighbors import Measure, neighbors_by_transformer
 
 RECIPE = Path(__file__).parents[2] / "examples" / "faiss_neighbors.py"
@@ -173,7 +173,12 @@ def test_the_order_of_rows_does_not_matter():
             "metric='euclidean' .* pass metric='cosine'",
         ),
         ({"neighbors": KNeighborsTransformer(mode="connectivity")}, "mode='connectivity'"),
-        ({"neighbors": PCA(2)}, "returns a ndarray of shape \\(60, 2\\)"),
+        (
+            {"neighbors": PCA(2)},
+            r"^neighbors=PCA\(n_components=2\) returns a ndarray of shape \(60, 2\), and not a "
+            r"sparse matrix of distances from the 60 rows of X to the 60 training points; use a "
+            r"transformer such as sklearn\.neighbors\.KNeighborsTransformer\(mode='distance'\)\.$",
+        ),
         ({"neighbors": "faiss"}, "'neighbors' parameter of HeatSketch must be"),
     ],
 )
@@ -237,6 +242,37 @@ def test_distances_of_pairs_are_those_of_their_rows(metric, form):
     named = {"manhattan": "cityblock"}.get(metric, metric)
     wanted = cdist(new, X, named)[first, second]
     np.testing.assert_allclose(np.sqrt(found), wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_chunks_of_pairs_change_nothing(form, monkeypatch):
+    X, new = form(points()), form(cloud(50, seed=1) + 3)
+    search = KNeighborsTransformer(n_neighbors=9)
+    neighbors, d2 = neighbors_by_transformer(X, clone(search))
+    monkeypatch.setattr("heatsketch.graph._transformer_neighbors.PAIRS", 700)
+    in_chunks, again = neighbors_by_transformer(X, clone(search))
+    for one, other in (d2, again), (neighbors.distances_to(new), in_chunks.distances_to(new)):
+        np.testing.assert_array_equal(one.indptr, other.indptr)
+        np.testing.assert_array_equal(one.indices, other.indices)
+        np.testing.assert_array_equal(one.data, other.data)
+
+
+def lopsided(x, y):
+    return abs(x[0] - y[0]) * (2 if x[0] < y[0] else 1)
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        ("cosine", "metric='cosine' has no angle for row 7 of X, which is all zeros"),
+        (lopsided, "metric=.*lopsided.* is not symmetric: row "),
+    ],
+)
+def test_what_our_own_search_rejects_is_rejected(metric, message):
+    X = cloud(60)
+    X[7] = 0
+    with pytest.raises(AffinityError, match=message):
+        neighbors_by_transformer(X, KNeighborsTransformer(metric="manhattan"), metric=metric)
 
 
 def test_the_parameter_is_cloned_and_its_own_parameters_can_be_set():
