@@ -103,6 +103,10 @@ def test_many_directions_are_known_better_than_one():
     whole = drift(trials(M, 64, 1)[0], np.zeros((30, 64)))
     one = drift(trials(np.outer(M[0], M[0]), 64, 1)[0], np.zeros((30, 64)))
     assert whole.high / whole.low < 0.8 * one.high / one.low
+    # The interval of one direction is that of its rows.
+    low, high = one.rows.low / one.rows.distance, one.rows.high / one.rows.distance
+    np.testing.assert_allclose(low, np.sqrt(one.low / one.total))
+    np.testing.assert_allclose(high, np.sqrt(one.high / one.total))
 
 
 @pytest.mark.parametrize("kind", BLOCKS)
@@ -471,7 +475,7 @@ def test_scores_of_values_are_normal_where_their_tails_are():
     decile = norm.ppf(0.9)
     plain = _drift._normal_scores(np.array([-2.0, 0, 1, 3]), 1.0, 1.0)
     np.testing.assert_allclose(plain, decile * np.array([-1.0, 0, 1, 3]), rtol=1e-6)
-    left, right = 1.0, 3.0
+    left, right = 2.0, 6.0
     z = np.array([-2.0, -1, 0, 1, 2])  # Tukey's g-distribution of these, with its deciles
     values = right * (3.0**z - 1) / (3.0 - 1)
     assert (values[1], values[3]) == pytest.approx((-left, right))
@@ -490,6 +494,14 @@ def test_a_tail_is_never_narrower_than_that_of_the_sketch(n_columns, n_rows):
     scores = _drift._normal_scores(np.log(values), finest, max(finest, right))
     np.testing.assert_allclose(found, t.sf(scores, max(1, n_rows / 5)))
     np.testing.assert_allclose(found[1:], 0.5)
+
+
+def test_whole_numbers_are_exact():
+    Y, Z = np.random.default_rng(0).integers(9, size=(2, 60, 16))
+    Z[5:] = Y[5:] + (Z[5:] > 7)
+    whole, found = drift(Y, Z), drift(Y.astype(float), Z.astype(float))
+    assert np.ptp(whole.p_values) > 0.1
+    np.testing.assert_array_equal(whole.p_values, found.p_values)
 
 
 @pytest.mark.parametrize("n_rows", [2, 60])
