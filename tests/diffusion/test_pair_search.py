@@ -63,8 +63,10 @@ def test_a_scan_keeps_the_extremes_of_each_point(n_each, kept, monkeypatch):
     assert bool(tiles._kept) == bool(kept)
 
 
-def test_pairs_that_are_close_are_measured_in_another_way():
+@pytest.mark.parametrize("entries", [60, 1_000_000])
+def test_pairs_that_are_close_are_measured_in_another_way(entries, monkeypatch):
     """Twins at distances around the limit, and points that are equal."""
+    monkeypatch.setattr("heatsketch.diffusion._pair_search.TILE_ENTRIES", entries)
     Z = np.vstack([cloud(20, 3), cloud(20, 3)[:8]])
     norms = np.linalg.norm(Z[20:], axis=1)
     limit = CLOSE * ROUNDING * np.finfo(float).eps
@@ -78,7 +80,7 @@ def test_pairs_that_are_close_are_measured_in_another_way():
         return np.full(len(pairs), 10_000.0)
 
     found = PairTiles(Z, of_close=of_close).worst(Y)
-    assert seen == [(0, 20), (1, 21), (2, 22), (3, 23)]
+    assert sorted(seen) == [(0, 20), (1, 21), (2, 22), (3, 23)]
     assert (found.high, found.n_pairs) == (10_000, 28 * 27 // 2 - 1)
     # Pairs that differ by more than rounding are left out only if nobody measures them.
     assert PairTiles(Z).worst(Y).n_pairs == found.n_pairs - 1
@@ -139,6 +141,14 @@ def test_hardest_pairs_are_the_ends_of_the_order():
     np.testing.assert_array_equal(
         np.sort(kept.stretches(Y)), np.concatenate([stretches[:10], stretches[-10:]])
     )
+
+
+def test_stretches_of_pairs_in_parts(monkeypatch):
+    monkeypatch.setattr("heatsketch.diffusion._pair_search.LISTED_PAIRS", 7)
+    Z = cloud(40, 3)
+    Y = Z[:, :1].copy()
+    i, j, squares, stretches = all_pairs(Y, Z)
+    np.testing.assert_allclose(Pairs(i, j, squares).stretches(Y), stretches)
 
 
 def test_few_pairs_are_all_the_hardest():
