@@ -16,12 +16,19 @@ from heatsketch.diffusion._distances import exact_diffusion_distances
 from heatsketch.diffusion._distortion import (
     DOUBLINGS,
     FEWEST_ROUNDS,
+    FOUND_PAIRS,
     GAIN,
     MOST_ROUNDS,
     SHARES,
+    SLOW_DOUBLINGS,
+    STEPS,
+    _descent,
     _ends,
+    _improved,
     _in_shape,
     _PairFinder,
+    _Round,
+    _rounds,
     _sampled,
     _smooth_distortion,
     _starts,
@@ -29,7 +36,7 @@ from heatsketch.diffusion._distortion import (
     certified_distortion,
     least_distortion_map,
 )
-from heatsketch.diffusion._pair_search import Pairs, scan_pairs
+from heatsketch.diffusion._pair_search import Pairs, PairSearch, Stretches, scan_pairs
 from heatsketch.diffusion._random_matrix import gaussian_matrix
 from heatsketch.exceptions import DtypeError, HeatSketchError
 from heatsketch.graph._neighbors import squared_distances
@@ -109,8 +116,10 @@ def test_errors_say_what_to_do():
         least_distortion_map(np.ones((10, 3)), 1)
     with pytest.raises(HeatSketchError, match="Y has 9 rows and Z has 10"):
         certified_distortion(Z[:9], Z)
-    with pytest.raises(HeatSketchError, match=r"Z has shape \(10,\)"):
+    with pytest.raises(HeatSketchError, match=r"^Z has shape \(10,\)"):
         least_distortion_map(Z[:, 0], 1)
+    with pytest.raises(HeatSketchError, match=r"^Z has shape \(10,\)"):
+        certified_distortion(Z, Z[:, 0])
     with pytest.raises(HeatSketchError, match=r"contains NaN in row 4, column \d.*; fill"):
         least_distortion_map(np.where(np.arange(10)[:, np.newaxis] == 4, np.nan, Z), 1)
 
@@ -345,6 +354,19 @@ def test_a_search_has_a_sample_of_its_own_in_each_round(monkeypatch):
     assert seeds == [40, 43, 40 + MOST_ROUNDS + 1]
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_distortion_of_many_points_is_searched_from_the_seed(seed, monkeypatch):
+    monkeypatch.setattr("heatsketch.diffusion._distortion.MOST_SCANNED", 100)
+    monkeypatch.setattr("heatsketch.diffusion._pair_search.SAMPLE", 50)
+    Z = helix(400)
+    Y = np.ascontiguousarray(Z[:, :3])
+    found = certified_distortion(Y, Z, seed=seed)
+    search, n_pairs = PairSearch.arrange(Z), FOUND_PAIRS
+    wanted = search.worst(Y, n_pairs=n_pairs, seed=seed + MOST_ROUNDS + 1)
+    assert (found.log_distortion, found.n_pairs) == (wanted.log_distortion, wanted.n_pairs)
+    assert not found.exact
+
+
 @pytest.mark.parametrize("n", [30, 511, 2000])
 def test_a_scan_keeps_all_pairs_of_few_points_and_some_of_many(n):
     finder = _PairFinder(cloud(n, 3))
@@ -365,6 +387,61 @@ def test_the_rounds_of_a_descent_are_recorded():
         assert found.history[n_round - 1] < (1 - GAIN) * found.history[: n_round - 1].min()
 
 
+def test_a_round_starts_where_the_last_one_ended():
+    Z = cloud(60, 5)
+    ground, P, numbers = _surveyed(Z), cloud(5, 2, seed=1), []
+
+    def finder(Y, *, n_round):
+        numbers.append(n_round)
+        return scan_pairs(np.ascontiguousarray(Y), Z, n_each=60)
+
+    start, *found = _rounds(ground, finder, P, (3, 4, 5), 30)
+    assert numbers == [0, 1, 2, 3]
+    np.testing.assert_array_equal(start.P, P)
+    badness = [log_distortion(Z @ ground.axes @ one.P, Z) for one in (start, *found)]
+    assert [one.badness for one in (start, *found)] == pytest.approx(badness)
+    assert badness[-1] < badness[0]
+    (improved,) = _improved(ground, [P], (3, 4, 5), 30)
+    *_, wanted = _rounds(ground, _PairFinder(Z), P, (3, 4, 5), 30)
+    np.testing.assert_array_equal(improved, wanted.P)
+
+
+FALLING = 0.99 ** np.arange(MOST_ROUNDS + 1)
+
+
+@pytest.mark.parametrize(
+    ("badness", "first_exact", "n_rounds", "best", "converged"),
+    [
+        pytest.param(FALLING, 0, MOST_ROUNDS + 1, MOST_ROUNDS, False, id="falls to the end"),
+        pytest.param(np.ones(13), 0, FEWEST_ROUNDS + 1, 0, True, id="never falls"),
+        pytest.param(np.maximum(FALLING, 0.915), 0, 11, 9, True, id="ends to fall"),
+        pytest.param([2.0, *FALLING[1:8], 1, 1], 0, 9, 7, True, id="rises"),
+        pytest.param([*FALLING[:8], 2, 1.9, 1.9, 1], 8, 11, 9, True, id="search, then scan"),
+        pytest.param(np.r_[1, 2, FALLING[2:]], 0, 13, 12, False, id="rises early"),
+    ],
+)
+def test_a_descent_ends_when_it_gains_no_more(
+    badness, first_exact, n_rounds, best, converged, monkeypatch
+):
+    """A result of a search, which is a lower bound, is not compared with that of a scan."""
+    given = []
+
+    def rounds(ground, finder, P, doublings, n_steps):
+        given.append((doublings, n_steps))
+        none = Pairs(*np.zeros((3, 0)))
+        for place, value in enumerate(badness):
+            stretches = Stretches(none, 1.0, np.exp(2 * value), 1, place >= first_exact)
+            yield _Round(stretches, np.array([[place]]))
+
+    monkeypatch.setattr("heatsketch.diffusion._distortion._rounds", rounds)
+    for n, doublings in (510, DOUBLINGS), (511, SLOW_DOUBLINGS):
+        Z = cloud(n, 2)
+        found = _descent(_surveyed(Z), _PairFinder(Z), np.eye(2))
+        np.testing.assert_allclose(found[1], badness[:n_rounds])
+        assert (found[0].item(), len(found[1]), found[2]) == (best, n_rounds, converged)
+        assert given.pop() == (doublings, STEPS)
+
+
 def test_all_axes_are_a_map_without_rounds():
     Z = cloud(60, 3) @ cloud(3, 10, seed=1)
     for n_components in (3, 5):
@@ -381,6 +458,10 @@ def test_a_certificate_counts_all_pairs_of_different_points():
     stretches = scan_pairs(np.ascontiguousarray(Y), Z)
     assert (found.n_pairs, found.exact) == (25 * 24 // 2 - 5, True)
     assert (found.least**2, found.largest**2) == pytest.approx((stretches.low, stretches.high))
+    Z[20:] *= 1 + 1e-14
+    close = certified_distortion(2 * Z, Z)
+    assert (close.n_pairs, close.exact) == (25 * 24 // 2, True)
+    assert (close.least, close.largest) == pytest.approx((2, 2))
     with pytest.raises(HeatSketchError) as caught:
         certified_distortion(np.ones((4, 2)), np.ones((4, 3)))
     assert str(caught.value) == (
