@@ -120,7 +120,12 @@ def test_errors_say_what_to_do():
         least_distortion_map(Z[:, 0], 1)
     with pytest.raises(HeatSketchError, match=r"^Z has shape \(10,\)"):
         certified_distortion(Z, Z[:, 0])
-    with pytest.raises(HeatSketchError, match=r"contains NaN in row 4, column \d.*; fill"):
+    message = r"^Z has shape \(1, 3\); give a row of coordinates for each of at least 2 points\.$"
+    with pytest.raises(HeatSketchError, match=message):
+        least_distortion_map(Z[:1], 1)
+    pair = certified_distortion(3 * Z[:2], Z[:2])
+    assert (pair.least, pair.largest, pair.n_pairs) == (pytest.approx(3), pytest.approx(3), 1)
+    with pytest.raises(HeatSketchError, match=r"^Z contains NaN in row 4, column \d.*; fill"):
         least_distortion_map(np.where(np.arange(10)[:, np.newaxis] == 4, np.nan, Z), 1)
 
 
@@ -139,7 +144,7 @@ def test_coordinates_of_any_width_are_coordinates(dtype, becomes):
 def test_what_has_no_coordinates_is_rejected():
     Z = cloud(10, 3)
     for bad, says in (
-        (sparse.csr_array(Z), r"{} is a sparse matrix .*; pass {}.toarray\(\)"),
+        (sparse.csr_array(Z), r"{} is a sparse .*; pass {}.toarray\(\) if it fits in memory\.$"),
         (Z + 1j, "{} has dtype complex128; pass"),
         (Z.astype(str), "{} has dtype <U.*; encode"),
     ):
