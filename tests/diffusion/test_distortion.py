@@ -120,6 +120,9 @@ def test_errors_say_what_to_do():
         least_distortion_map(Z[:, 0], 1)
     with pytest.raises(HeatSketchError, match=r"^Z has shape \(10,\)"):
         certified_distortion(Z, Z[:, 0])
+    for fit in least_distortion_map, certified_distortion:
+        with pytest.raises(HeatSketchError, match=r"^seed=-1 must be an integer of at least 0"):
+            fit(Z, 2 if fit is least_distortion_map else Z, seed=-1)
     message = r"^Z has shape \(1, 3\); give a row of coordinates for each of at least 2 points\.$"
     with pytest.raises(HeatSketchError, match=message):
         least_distortion_map(Z[:1], 1)
@@ -270,6 +273,24 @@ def test_a_map_is_scaled_around_one_and_turned_to_principal_axes():
     assert (np.diff(np.diag(gram)) < 0).all()
     largest = components[np.abs(components).argmax(axis=0), range(3)]
     assert (largest > 0).all()
+
+
+def test_a_map_of_many_features_has_the_same_sign():
+    """All entries of its components are less than one."""
+    turn = np.linalg.qr(cloud(30, 30, seed=3))[0][:5]
+    Z = stretched(20, np.array([4.0, 3.0, 2.0, 1.0, 0.5])) @ turn
+    found = least_distortion_map(Z, 3)
+    assert log_distortion(Z @ found.components, Z) == pytest.approx(found.log_distortion)
+    places = np.abs(found.components).argmax(axis=0), range(3)
+    assert ((found.components[places] > 0) & (found.components[places] < 1)).all()
+
+
+def test_close_pairs_are_certified_by_their_differences():
+    Z = np.vstack([cloud(20, 6), cloud(20, 6)[:3]])
+    Z[20:, 0] *= 1 + 1e-14
+    found = least_distortion_map(Z, 3)
+    assert (found.n_pairs, found.exact) == (23 * 22 // 2, True)
+    assert found.log_distortion == pytest.approx(log_distortion(Z[:20] @ found.components, Z[:20]))
 
 
 def test_a_map_with_equal_images_is_scaled_by_the_largest_stretch():
