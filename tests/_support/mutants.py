@@ -9,7 +9,8 @@ of its own, build/mutants, since an editable installation would hide the changed
 in copies of a process that has only imported them: copies of one that has run them inherit locks
 of its threads, wait for ever, and the change would count as noticed. They do not collect garbage at
 the end, as pytest does for the sake of unraisable exceptions, which took most of the time. Tests
-that take long and reach no line that others do not are left out, as under coverage.
+that take long and reach no line that others do not are left out, as under coverage, and one that
+looks where a warning points: mutmut calls functions through a function of its own.
 docs/benchmarks/mutants.json has the counts, and the names of the changes that no test noticed;
 ``mutmut show NAME`` in build/mutated/MODULE shows one. docs/developer/mutants.md has a table of the
 counts, and judges the changes.
@@ -69,6 +70,7 @@ pytest_add_cli_args =
     --timeout=30
     -pno:unraisableexception
     -mnot untraced
+    -knot points_at_the_caller
 pytest_add_cli_args_test_selection =
 {tests}
 """

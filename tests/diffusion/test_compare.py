@@ -321,13 +321,16 @@ def test_what_cannot_be_compared_is_refused(case):
 
 def test_few_units_are_warned_of():
     A = operator(cloud(60))
-    with pytest.warns(
-        HeatSketchWarning, match=r"3 and 3 units .* below 0.1, and level=0.05"
-    ) as log:
+    with pytest.warns(HeatSketchWarning, match=r"3 and 3 units .* below 0.1, and level=0.05"):
         compare_groups(A, ROWS // 30, units=ROWS // 10)
-    assert log[0].filename == __file__
     compare_groups(A, ROWS // 30, units=ROWS // 10, level=0.1)
     compare_groups(A, ROWS // 30, units=ROWS // 6)  # 5 and 5 have 126 permutations
+
+
+def test_a_warning_points_at_the_caller():
+    with pytest.warns(HeatSketchWarning, match="3 and 3 units") as log:
+        compare_groups(operator(cloud(60)), ROWS // 30, units=ROWS // 10)
+    assert log[0].filename == __file__
 
 
 def test_a_model_without_its_training_data_cannot_compare(tmp_path):
