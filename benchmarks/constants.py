@@ -1,10 +1,11 @@
 """Constants of the default embedding: what other values would give.
 
-    python benchmarks/constants.py              # five tables of the method page
+    python benchmarks/constants.py              # six tables of the method page
     python benchmarks/constants.py horizons     # one of them
 
-The weight of self-loops, the first power of the sum over all times, and its horizon. A seed is of
-the random matrix and of the split into known and unknown labels.
+The weight of self-loops, the first power of the sum over all times, its horizon, and whether rows
+are divided by the stationary direction. A seed is of the random matrix and of the split into known
+and unknown labels.
 """
 
 import sys
@@ -16,6 +17,9 @@ import numpy as np
 from data import fashion
 from scipy import sparse
 from scipy.linalg import eigh
+from scipy.spatial.distance import pdist
+from scipy.stats import spearmanr
+from sklearn.neighbors import NearestNeighbors
 from timing import RESULTS, read, write
 from usefulness import logistic_accuracy, mean_average_precision, nearest_accuracy, rank_correlation
 from usefulness_data import CURVES, GRAPHS, POINTS
@@ -25,6 +29,7 @@ from heatsketch.diffusion import gaussian_matrix, sketch_all_times
 
 N_COMPONENTS, SEEDS = 64, range(3)
 N_IMAGES = 10_000  # of which the kernel is decomposed
+HORIZON = 10_000
 IMAGES = "digits", "MNIST, 5,000", "Fashion-MNIST, 70,000"
 
 
@@ -114,39 +119,100 @@ def first_power_of_images(powers=(1, 4, 8, 16)):
 
 def horizons(values=(30, 100, 1000, 10_000, 1_000_000)):
     """Rank correlation along curves and mean average precision of images, with exact kernels."""
+    found = {}
+    for name, given in curves_and_images().items():
+        model = HeatSketch(N_COMPONENTS).fit(given["X"].astype(np.float64))
+        eigenvalues, vectors, stationary = eigenpairs(model)
+        powers = eigenvalues**model.power_
+        weights = {T: powers / (1 - (1 - 1 / T) * eigenvalues) for T in values}
+        weights["commute time"] = 1 / np.sqrt(1 - eigenvalues)
+        rows = {T: vectors * w / stationary for T, w in weights.items()}
+        measure = measure_of(given)
+        found[name] = {T: round(float(measure(Y)), 4) for T, Y in rows.items()}
+        print(name, found[name], flush=True)
+    return found
+
+
+def weightings():
+    """Exact distances, with rows divided by the stationary direction or not.
+
+    For one outlier, the rank correlation of the distances of the other points with and without it;
+    for two groups, the share of the ten nearest points among the ten nearest rows.
+    """
+    X, groups = np.random.default_rng(0).normal(size=(2, 400, 2))
+    groups[200:, 0] += 8  # standard deviations
+    outlier = np.r_[X[:200], [[20.0, 0.0]]]
+    found = {
+        "outlier": {
+            kind: spearmanr(pdist(Y), pdist(rows_of(outlier)[kind][:-1])).statistic
+            for kind, Y in rows_of(X[:200]).items()
+        },
+        "two groups": {kind: recall(groups, Y) for kind, Y in rows_of(groups).items()},
+        "three branches": of_branches(),
+    }
+    for name, given in curves_and_images().items():
+        measure = measure_of(given)
+        found[name] = {kind: measure(Y) for kind, Y in rows_of(given["X"]).items()}
+        print(name, found[name], flush=True)
+        if name == "MNIST":
+            rows = rows_of(given["X"], normalization="degree")
+            found["MNIST, degrees"] = {kind: measure(Y) for kind, Y in rows.items()}
+    return {
+        name: {kind: round(float(value), 4) for kind, value in row.items()}
+        for name, row in found.items()
+    }
+
+
+def rows_of(X, **options):
+    """Return rows of the sum over all times, undivided and divided."""
+    model = HeatSketch(N_COMPONENTS, **options).fit(X.astype(np.float64))
+    eigenvalues, vectors, stationary = eigenpairs(model)
+    rows = vectors * eigenvalues**model.power_ / (1 - (1 - 1 / HORIZON) * eigenvalues)
+    return {"undivided": rows, "divided": rows / stationary}
+
+
+def of_branches(n_points=1500, n_features=10):
+    """Rank correlation with the distance along three half-lines, observed with noise."""
+    rng = np.random.default_rng(0)
+    flat = rng.uniform(size=(n_points, 1)) * np.eye(3)[rng.integers(3, size=n_points)]
+    X = 0.02 * rng.normal(size=(n_points, n_features))
+    X[:, :3] += flat
+    along = pdist(flat, "cityblock")
+    return {kind: spearmanr(pdist(Y), along).statistic for kind, Y in rows_of(X).items()}
+
+
+def recall(X, Y):
+    """Share of the ten nearest points that are among the ten nearest rows."""
+    near = [NearestNeighbors(n_neighbors=10).fit(Z).kneighbors()[1] for Z in (X, Y)]
+    return np.mean([np.isin(*rows).mean() for rows in zip(*near, strict=True)])
+
+
+def curves_and_images():
     chosen = np.random.default_rng(0).permutation(70_000)[:N_IMAGES]
     X, labels = fashion()
-    data = {
+    return {
         "spiral": CURVES["spiral"](),
         "Swiss roll": CURVES["Swiss roll, 3,000"](),
         "digits": POINTS["digits"](),
         "MNIST": POINTS["MNIST, 5,000"](),
         "Fashion-MNIST": {"X": X[chosen], "labels": labels[chosen]},
     }
-    found = {}
-    for name, given in data.items():
-        model = HeatSketch(N_COMPONENTS).fit(given["X"].astype(np.float64))
-        eigenvalues, vectors = without_stationary(model)
-        measure = (
-            partial(rank_correlation, flat=given["flat"], seed=0)
-            if "flat" in given
-            else partial(mean_average_precision, labels=given["labels"], seed=0)
-        )
-        powers = eigenvalues**model.power_
-        weights = {T: powers / (1 - (1 - 1 / T) * eigenvalues) for T in values}
-        weights["commute time"] = 1 / np.sqrt(1 - eigenvalues)
-        found[name] = {T: round(float(measure(vectors * w)), 4) for T, w in weights.items()}
-        print(name, found[name], flush=True)
-    return found
 
 
-def without_stationary(model):
-    """Return all eigenvalues and eigenvectors of the heat operator but the first."""
+def measure_of(given):
+    if "flat" in given:
+        return partial(rank_correlation, flat=given["flat"], seed=0)
+    return partial(mean_average_precision, labels=given["labels"], seed=0)
+
+
+def eigenpairs(model):
+    """Return all eigenvalues and eigenvectors but the first, and the first as a column."""
     A = model.heat_operator_
     eigenvalues, vectors = eigh(A @ np.eye(A.shape[0]), overwrite_a=True)  # ascending
     if eigenvalues[-2] > 1 - 1e-9:
         raise RuntimeError("the graph has several connected components")
-    return eigenvalues[:-1], vectors[np.argsort(model.order_), :-1]
+    vectors = vectors[np.argsort(model.order_)]
+    return eigenvalues[:-1], vectors[:, :-1], np.abs(vectors[:, -1:])
 
 
 PARTS = {
@@ -157,6 +223,7 @@ PARTS = {
         first_power_of_a_graph,
         first_power_of_images,
         horizons,
+        weightings,
     )
 }
 

@@ -537,8 +537,7 @@ points, curves, texts and graphs.
 - **Neighbours and links of Debian dependencies**: a single power is a little better, but was found
   by looking at the labels.
 - **Links of the degree-corrected block model**: links join hubs, and what tells a hub are the first
-  steps (power 2 alone comes to .71). RandomProjection keeps degrees. With
-  the symmetric weighting rows of hubs are long, and random pairs would be closer than linked ones.
+  steps (power 2 alone comes to .71). RandomProjection keeps degrees.
 - **Karate club**: 34 nodes, of which four have labels. One node is .03.
 """
 

@@ -314,6 +314,23 @@ def horizons():
     )
 
 
+def weightings():
+    measures = {
+        "outlier": "200 points, correlation with and without an outlier",
+        "two groups": "two distant groups, recall of ten neighbours",
+        **dict.fromkeys(("spiral", "Swiss roll", "three branches"), "$\\rho$"),
+    }
+    titles = {"undivided": "symmetric", "divided": "random walk"}
+    found = read("constants")["weightings"]
+    return table(
+        [
+            {"data": name, "measure": measures.get(name, "mAP")}
+            | {title: digits(row[kind]) for kind, title in titles.items()}
+            for name, row in found.items()
+        ]
+    )
+
+
 def digits(value):
     return f"{value:.3f}"
 
@@ -342,6 +359,7 @@ PARTS = {
     first_power_of_a_graph: "background/method",
     first_power_of_images: "background/method",
     horizons: "background/method",
+    weightings: "background/distances",
 }
 
 

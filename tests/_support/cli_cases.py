@@ -225,7 +225,7 @@ CASES = [
         "use auto, degree, symm",
     ),
     Case("seed", f"{EMBED} -o out.npy --seed -1", 2, "--seed"),
-    Case("weighting", f"{EMBED} -o o.npy --weighting no", 2, "use auto, symmetric or random_walk"),
+    Case("weighting", f"{EMBED} -o o.npy --weighting no", 2, "use random_walk or symmetric"),
     Case("random matrix", f"{EMBED} -o o.npy --random-matrix no", 2, "use gaussian or rademacher"),
     Case("affinity", f"{EMBED} -o o.npy --affinity cosine", 2, "use gaussian or precomputed"),
     Case("large seed", f"{EMBED} -o out.npy --seed 4294967296", 2, "4294967295"),

@@ -23,7 +23,7 @@ OTHERS = {
     "affinity": ["precomputed", "none"],
     "self_loops": [False],
     "normalization": ["bistochastic", "none"],
-    "weighting": ["random_walk", "symmetric", "auto"],
+    "weighting": ["random_walk", "symmetric", "density"],
     "stationary": ["keep", "drop"],
     "random_matrix": ["rademacher", "uniform"],
     "random_state": [1, None, "seed"],

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_swiss_roll
@@ -42,6 +43,15 @@ def test_distances_follow_the_manifold(curve, least, seed):
     i, j = np.random.default_rng(seed).integers(len(X), size=(2, 20_000))
     found, true = (np.linalg.norm(Z[i] - Z[j], axis=1) for Z in (Y, flat))
     assert spearmanr(found, true)[0] >= least
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n_features", [2, 3])
+def test_distances_hardly_depend_on_an_outlier(n_features, seed):
+    X = np.random.default_rng(seed).normal(size=(200, n_features))
+    outlier = 20 * np.eye(1, n_features)
+    before, after = (HeatSketch().fit_transform(points) for points in (X, np.r_[X, outlier]))
+    assert spearmanr(pdist(before), pdist(after[:200]))[0] > 0.98
 
 
 def accuracy(Y, y, seed):
@@ -113,15 +123,8 @@ def test_blocks_of_a_graph_with_uneven_degrees_are_found(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_linked_hubs_are_close_by_default_and_far_by_the_weighting_of_the_paper(seed):
+def test_linked_hubs_are_close(seed):
     graph = GRAPHS["degree-corrected block model"]()["graph"]
     rest, links, others = without_some_edges(graph, seed)
-    scores = [
-        measure_links(
-            HeatSketch(affinity="precomputed", weighting=weighting).fit_transform(rest),
-            links,
-            others,
-        )["link AUC"]
-        for weighting in ("auto", "symmetric")
-    ]
-    assert scores[0] > 0.6 > 0.5 > scores[1]
+    Y = HeatSketch(affinity="precomputed").fit_transform(rest)
+    assert measure_links(Y, links, others)["link AUC"] > 0.6

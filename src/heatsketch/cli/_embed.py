@@ -91,7 +91,7 @@ def embed(
     ] = None,
     components: Components = 64,
     power: Power = "all",
-    weighting: Weighting = "auto",
+    weighting: Weighting = "random_walk",
     random_matrix: RandomMatrix = "gaussian",
     seed: Seed = 0,
     neighbors: Neighbors = 15,

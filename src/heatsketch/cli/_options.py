@@ -211,7 +211,7 @@ Power = Annotated[
     ),
 ]
 Weighting = Annotated[
-    Any, one_of("auto", "symmetric", "random_walk", about="Diffusion distance", panel=SKETCH)
+    Any, one_of("random_walk", "symmetric", about="Diffusion distance", panel=SKETCH)
 ]
 RandomMatrix = Annotated[
     Any, one_of("gaussian", "rademacher", about="Entries of the random matrix", panel=SKETCH)

@@ -6,7 +6,10 @@ r"""All diffusion times at once: a sum that needs no choice of a power.
 
 :math:`\tilde A` is the heat operator without its stationary direction and ``T`` the horizon: a
 fraction ``1 / T`` of the heat is lost at every step. For ``p_0 = 1`` and large ``T`` the distance
-between rows of :math:`f(\tilde A)` is that of diffusion pseudotime (Haghverdi et al., 2016).
+between rows of :math:`f(\tilde A)` is that of diffusion pseudotime (Haghverdi et al., 2016). Rows
+are divided by the stationary direction :math:`v`: between rows of :math:`f(\tilde A)` itself, an
+eigenvalue near one would compare densities. Its eigenvector is nearly proportional to :math:`v`
+within each of two weakly connected parts, and its weight is up to ``T``.
 
 ``f`` is applied as a fixed polynomial. With the spectrum of :math:`\tilde A` in ``[low, high]``
 mapped to ``[-1, 1]`` by ``z(x)``, and ``z_0 = z(1 / alpha)``,
@@ -22,8 +25,9 @@ also bounds the relative error of every distance. No inner products are needed: 
 products is known in advance, and the polynomial depends on ``A`` alone, not on ``G``.
 
 In a graph of several connected components each component has its own stationary direction. All of
-them are left out, so that distances within a component are those of the component alone. Components
-are moved apart as a whole: see :meth:`Components.offsets`.
+them are left out, so that distances within a component are those of the component alone, times one
+factor, since :math:`v` has length one in the whole graph. Components are moved apart as a whole:
+see :meth:`Components.offsets`.
 """
 
 from __future__ import annotations
@@ -89,7 +93,12 @@ def sketch_all_times(
     tolerance: float = TOLERANCE,
     horizon: float = HORIZON,
 ) -> Any:
-    r"""Embedding :math:`Y = f(\tilde A) G / \sqrt k` over all diffusion times.
+    r"""Embedding over all diffusion times.
+
+    .. math:: Y = \frac{1}{\sqrt k} \, \mathrm{diag}(v)^{-1} f(\tilde A) G
+
+    Rows are divided by the stationary direction :math:`v`, of length one, so that distances are
+    those of the random walk.
 
     Parameters
     ----------
@@ -112,15 +121,16 @@ def sketch_all_times(
 
     Examples
     --------
-    Only one direction remains here, with eigenvalue 1/3, and 1/3 + 1/9 + ... = 1/2:
+    Only one direction remains here, with eigenvalue 1/3, and 1/3 + 1/9 + ... = 1/2. Both entries
+    of the stationary direction are 1 / sqrt(2):
 
     >>> import numpy as np
     >>> from heatsketch.diffusion import heat_operator, sketch_all_times, symmetric_scaling
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> A = heat_operator(K, symmetric_scaling(K))
     >>> sketch_all_times(A, np.array([[1.0], [-1.0]]), tolerance=1e-9).round(3)
-    array([[ 0.5],
-           [-0.5]])
+    array([[ 0.707],
+           [-0.707]])
     """
     G = as_block(A, G)
     components = None if labels is None else Components(A, labels)
@@ -129,7 +139,7 @@ def sketch_all_times(
         block, coefficients = A.step(block, coefficients)
     options = {"tolerance": tolerance, "horizon": horizon}
     Y = A @ resolvent(A, block, components=components, **options).block
-    Y /= math.sqrt(Y.shape[1])
+    Y *= (A.dtype.type(math.sqrt(A.squared_length / Y.shape[1])) / A.stationary)[:, np.newaxis]
     return Y if components is None else add_offsets(Y, labels, components.offsets(G, Y))
 
 

@@ -124,7 +124,7 @@ class HeatEmbedding(
         "affinity": [StrOptions({"gaussian", "precomputed"})],
         "self_loops": ["boolean"],
         "normalization": [StrOptions({"auto", *SCALINGS})],
-        "weighting": [StrOptions({"auto", "symmetric", "random_walk"})],
+        "weighting": [StrOptions({"random_walk", "symmetric"})],
         "engine": [Engine, None],
         **MACHINE_CONSTRAINTS,
     }
@@ -255,7 +255,7 @@ class HeatEmbedding(
 
     def _weighted(self, block: np.ndarray, A: HeatOperator) -> np.ndarray:
         """Scale rows according to the weighting, in place."""
-        if self._weighting == "random_walk":
+        if self.weighting == "random_walk":
             block *= (self.stationary_length_ / A.stationary)[:, np.newaxis]
         return block
 
@@ -585,16 +585,6 @@ class HeatEmbedding(
         if self.normalization != "auto":
             return self.normalization
         return "degree" if self.affinity == "precomputed" else "symmetric"
-
-    @property
-    def _weighting(self) -> str:
-        """Name of the weighting used.
-
-        With the normalization "degree", "symmetric" would give nodes of high degree long rows.
-        """
-        if self.weighting != "auto":
-            return self.weighting
-        return "random_walk" if self._normalization == "degree" else "symmetric"
 
     def _n_neighbors(self, X: Any) -> int | None:
         if self.n_neighbors is None or (self.metric == "precomputed" and sparse.issparse(X)):

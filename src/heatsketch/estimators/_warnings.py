@@ -76,6 +76,16 @@ def warn_about_components(n_components: int, *, edges: str, n_neighbors: Any) ->
     )
 
 
+def warn_about_other_components(n_components: int, n_others: int) -> None:
+    """Warn that two graphs fall into different parts, whose distance is not compared."""
+    _warn(
+        DisconnectedGraphWarning,
+        f"The graphs have {n_components} and {n_others} connected components. Distances between "
+        "components are left out, so that parts that came together or fell apart count as drift. "
+        "Use more neighbours, or one power such as power=8.",
+    )
+
+
 def warn_about_decay(
     A: Any, before: np.ndarray, last: np.ndarray, *, power: float, epsilon: float | None
 ) -> None:

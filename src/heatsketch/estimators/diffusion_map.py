@@ -85,7 +85,7 @@ class DiffusionMap(HeatEmbedding):
         affinity="gaussian",
         self_loops=True,
         normalization="auto",
-        weighting="auto",
+        weighting="random_walk",
         engine=None,
         n_jobs=None,
         verbose=None,

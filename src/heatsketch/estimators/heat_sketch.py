@@ -47,7 +47,11 @@ from heatsketch.diffusion._spectral import (
 from heatsketch.engines import Engine
 from heatsketch.estimators._base import HeatEmbedding, checks_parameters
 from heatsketch.estimators._validation import seed_of
-from heatsketch.estimators._warnings import warn_about_decay, warn_about_rounding
+from heatsketch.estimators._warnings import (
+    warn_about_decay,
+    warn_about_other_components,
+    warn_about_rounding,
+)
 from heatsketch.exceptions import DtypeError, HeatSketchError, SpectrumError
 
 __all__ = ["HeatSketch"]
@@ -66,12 +70,13 @@ LARGEST_POWER = 128
 class HeatSketch(HeatEmbedding):
     r"""Embed points or graphs so that Euclidean distances are diffusion distances.
 
-    .. math:: Y = \frac{1}{\sqrt{k}} f(A) G, \qquad E |y_i - y_j|^2 = |f(A)_i - f(A)_j|^2, \qquad
-              f(x) = \frac{x^{p_0}}{1 - \alpha x}
+    .. math:: Y = \frac{1}{\sqrt{k}} B G, \qquad E |y_i - y_j|^2 = |B_i - B_j|^2, \qquad
+              B = \mathrm{diag}(v)^{-1} f(A), \qquad f(x) = \frac{x^{p_0}}{1 - \alpha x}
 
-    ``A`` is the heat operator of the data, ``G`` a random matrix, and ``f`` the sum over all
-    diffusion times from :math:`p_0` on. With ``power=p``, :math:`f(x) = x^p` instead: the Gaussian
-    process embedding of Gilbert and O'Neill (2024).
+    ``A`` is the heat operator of the data, ``v`` its stationary direction, ``G`` a random matrix,
+    and ``f`` the sum over all diffusion times from :math:`p_0` on. With ``power=p``,
+    :math:`f(x) = x^p` instead, and with ``weighting="symmetric"`` also :math:`B = f(A)`: the
+    Gaussian process embedding of Gilbert and O'Neill (2024).
 
     Parameters
     ----------
@@ -116,12 +121,13 @@ class HeatSketch(HeatEmbedding):
         "bistochastic" scales until all rows sum to one. "auto" is "degree" for
         ``affinity="precomputed"``, where the degrees are informative, and "symmetric" for points,
         whose density depends on the sampling.
-    weighting : {"auto", "symmetric", "random_walk"}, default="auto"
-        Type of diffusion distance. "symmetric" is that of the paper, between rows of ``A**p``;
-        "random_walk" is that of Coifman and Lafon, between distributions of a random walk, which
-        gives points of low density more weight. With the bistochastic normalization both are
-        equal. "auto" is "random_walk" for the normalization "degree", where "symmetric" would put
-        nodes of high degree far from each other, and "symmetric" for the others.
+    weighting : {"random_walk", "symmetric"}, default="random_walk"
+        Type of diffusion distance. "random_walk" is that of Coifman and Lafon, between
+        distributions of a random walk: rows of ``f(A)`` divided by the stationary direction.
+        "symmetric" is that of the paper, between rows of ``A**p``. Not allowed for
+        ``power="all"``: where a few points are almost disconnected from the rest, the slowest
+        eigenvector is nearly proportional to the stationary direction within each part, and a
+        comparison of densities would outweigh all other distances.
     stationary : {"drop", "keep"}, default="drop"
         Whether the stationary direction of ``A`` is part of the embedding. "keep" follows the
         paper exactly; it adds a term that compares densities (symmetric) or a translation
@@ -232,7 +238,7 @@ class HeatSketch(HeatEmbedding):
         affinity="gaussian",
         self_loops=True,
         normalization="auto",
-        weighting="auto",
+        weighting="random_walk",
         stationary="drop",
         random_matrix="gaussian",
         random_state=0,
@@ -398,7 +404,8 @@ class HeatSketch(HeatEmbedding):
         """
         model = self._as_fitted()
         if model.power != "all":
-            model = model._embedded_again("pseudotime", power="all")
+            of_all_times = {"power": "all", "stationary": "drop", "weighting": "random_walk"}
+            model = model._embedded_again("pseudotime", **of_all_times)
         n_rows = len(model.embedding_)
         root = check_integer("root", root, least=0, most=n_rows - 1)
         pairs = np.column_stack([np.full(n_rows, root), np.arange(n_rows)])
@@ -491,7 +498,8 @@ class HeatSketch(HeatEmbedding):
         Returns
         -------
         Drift
-            See :func:`drift`. Its intervals cover the error of the sketch only.
+            See :func:`drift`. Its intervals cover the error of the sketch only. With
+            ``power="all"`` the distance between connected components is left out.
         """
         if not isinstance(other, HeatSketch):
             raise DtypeError(f"other is a {type(other).__name__}; give a fitted HeatSketch.")
@@ -499,14 +507,25 @@ class HeatSketch(HeatEmbedding):
         if model.power == other.power == "all":  # from the same power on
             first = max(model.power_, other.power_)
             model, other = (m._from_power(first) for m in (model, other))
+            parts = model.n_connected_components_, other.n_connected_components_
+            if parts[0] != parts[1]:
+                warn_about_other_components(*parts)
         check_comparable(model, other)
         return drift(
-            model.embedding_,
-            other.embedding_,
+            model._without_offsets(),
+            other._without_offsets(),
             ids=model._in_given_order(model.row_ids_),
             other_ids=other._in_given_order(other.row_ids_),
             **model._sure(confidence),
         )
+
+    def _without_offsets(self) -> Any:
+        """Return the embedding without the distance between connected components."""
+        if not hasattr(self, "component_offsets_"):
+            return self.embedding_
+        self._training_operator("drift")
+        labels = self._in_given_order(self.component_labels_)
+        return add_offsets(self.embedding_, labels, -self.component_offsets_)
 
     @with_n_jobs
     def compare(
@@ -590,9 +609,14 @@ class HeatSketch(HeatEmbedding):
                 "so its sum grows with the horizon and hides all others. Use stationary='drop', or "
                 "one power such as power=8."
             )
+        if self.power == "all" and self.weighting == "symmetric":
+            raise HeatSketchError(
+                "weighting='symmetric' is not for power='all', whose distances it would mix with "
+                "differences of density. Use weighting='random_walk', or one power such as power=8."
+            )
 
     def _embed(self, engine: Engine, A: HeatOperator) -> None:
-        """Sketch the heat kernel: ``Y = f(A) G / sqrt(k)``."""
+        """Sketch the heat kernel: ``Y = f(A) G / sqrt(k)``, with the weighting of its rows."""
         if not hasattr(self, "seed_"):  # set already when a fitted model is embedded again
             self.seed_ = seed_of(self.random_state)
         self.before_last_ = engine.keep(self._before_last(A))

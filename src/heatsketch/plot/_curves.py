@@ -310,7 +310,7 @@ def _exact(model: HeatSketch, pairs: np.ndarray) -> np.ndarray:
     columns = model._diffused(A, units)  # also the rows, since A is symmetric
     if model.stationary == "keep":
         columns = columns + A.stationary_part(A.stationary_coefficients(units))
-    if model._weighting == "random_walk":
+    if model.weighting == "random_walk":
         columns = columns * (model.stationary_length_ / A.stationary[points])
     first, second = columns.T.astype(np.float64)[places.reshape(pairs.shape)].swapaxes(0, 1)
     return np.linalg.norm(first - second, axis=1)

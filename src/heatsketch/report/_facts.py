@@ -40,10 +40,10 @@ def trace(
     if k < 2:
         return None  # one component cannot estimate it
     seen = {}
-    if model.stationary == "drop" and model._weighting == "symmetric":
+    if model.stationary == "drop":
         single = ((p, Y) for p, Y in zip(powers, sketches, strict=True) if p != "all")
         for power, Y in single:
-            size, error, directions = trace_of_block(Y)  # Y is divided by sqrt(k)
+            size, error, directions = trace_of_block(_unweighted(model, Y))  # over sqrt(k)
             seen[power] = (k * size, k * error, directions)
     own = getattr(model, "heat_trace_", None)
     if own is not None:
@@ -62,6 +62,14 @@ def trace(
         "allowed": DIRECTIONS_PER_COMPONENT * k,
         "chosen": own is not None,
     }
+
+
+def _unweighted(model: HeatSketch, Y: np.ndarray) -> np.ndarray:
+    """Return rows of the heat kernel from rows with the weighting of the model."""
+    if model.weighting == "symmetric":
+        return Y
+    stationary = model._training_operator("report").stationary / model.stationary_length_
+    return Y * model._in_given_order(stationary)[:, np.newaxis]
 
 
 def bandwidth(model: HeatSketch) -> dict[str, Any]:

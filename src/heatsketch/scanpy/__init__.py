@@ -1,9 +1,11 @@
 r"""Diffusion distances inside scanpy: tools that read and write AnnData.
 
-.. math:: Y = \frac{1}{\sqrt{k}} f(A) G, \qquad E |y_i - y_j|^2 = |f(A)_i - f(A)_j|^2
+.. math:: Y = \frac{1}{\sqrt{k}} B G, \qquad E |y_i - y_j|^2 = |B_i - B_j|^2, \qquad
+          B = \mathrm{diag}(v)^{-1} f(A)
 
 Here ``f`` is the sum over all diffusion times, or a power, and ``A`` is the heat operator of the
-neighbour graph from ``scanpy.pp.neighbors``, or of any representation of the cells. The
+neighbour graph from ``scanpy.pp.neighbors``, or of any representation of the cells, with the
+stationary direction ``v``. The
 tools follow the conventions of ``scanpy.tl``::
 
     import heatsketch.scanpy as hs

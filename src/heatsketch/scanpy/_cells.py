@@ -143,7 +143,7 @@ def params_of(model: HeatSketch, source: dict[str, str]) -> dict[str, Any]:
         "first_power": model.power_,
         "epsilon": str(model.epsilon),
         "normalization": model._normalization,
-        "weighting": model._weighting,
+        "weighting": model.weighting,
         "stationary": model.stationary,
         "random_matrix": model.random_matrix,
         "seed": model.seed_,

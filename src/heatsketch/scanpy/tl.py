@@ -62,7 +62,8 @@ def heatsketch(
 ) -> Any:
     r"""Embed cells so that Euclidean distances estimate diffusion distances.
 
-    .. math:: Y = \frac{1}{\sqrt{k}} f(A) G, \qquad E |y_i - y_j|^2 = |f(A)_i - f(A)_j|^2
+    .. math:: Y = \frac{1}{\sqrt{k}} B G, \qquad E |y_i - y_j|^2 = |B_i - B_j|^2, \qquad
+              B = \mathrm{diag}(v)^{-1} f(A)
 
     Parameters
     ----------
@@ -188,9 +189,8 @@ def heat_pseudotime(
     adata = annotated(adata, "adata", copy=copy)
     start = root_of(adata, root)
     source = source_of(adata, neighbors_key, use_rep)
-    # The weighting of diffusion pseudotime; otherwise cells in dense regions would seem late.
-    seeded = {"weighting": "random_walk", "random_state": seed_from(rng, random_state)}
-    model = fitted(adata, source, HeatSketch(n_comps, **seeded))
+    seed = seed_from(rng, random_state)
+    model = fitted(adata, source, HeatSketch(n_comps, random_state=seed))
     found = model.pseudotime(start, confidence=confidence)
     unit = found.distance.max() or 1.0  # if all cells are equal, all pseudotimes are zero
     for ending, values in zip(("", "_low", "_high"), found, strict=True):
