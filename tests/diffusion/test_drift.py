@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from registry import SEEDS, affinity, circle, cloud, two_blobs
 from scipy.special import polygamma
-from scipy.stats import norm, t
+from scipy.stats import false_discovery_control, norm, t
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.preprocessing import StandardScaler
@@ -21,6 +21,7 @@ from heatsketch.diffusion import (
     sketch,
     symmetric_scaling,
 )
+from heatsketch.diffusion._all_times import HORIZON
 from heatsketch.diffusion._drift import drift
 from heatsketch.diffusion._sketch import diffuse
 from heatsketch.exceptions import (
@@ -128,7 +129,7 @@ def test_the_drift_of_two_fits_is_that_of_their_heat_kernels():
     """And two sketches with nothing in common differ by twice their squares."""
     X, n = cloud(200, 2), 200
     moved = X + 0.1 * cloud(n, 2, seed=1)
-    options = {"power": 3, "epsilon": 0.5, "n_neighbors": None}
+    options = {"power": 3, "epsilon": 0.5, "n_neighbors": None, "weighting": "symmetric"}
     Y, Z = (HeatSketch(256, **options).fit_transform(points) for points in (X, moved))
     found = drift(Y, Z)
     first, second = operator(X), operator(moved)
@@ -411,7 +412,7 @@ def test_models_are_compared_by_the_ids_of_their_rows():
         ("n_neighbors", 10),
         ("metric", "cosine"),
         ("normalization", "bistochastic"),
-        ("weighting", "random_walk"),
+        ("weighting", "symmetric"),
         ("stationary", "keep"),
         ("random_matrix", "rademacher"),
     ],
@@ -496,6 +497,102 @@ def test_a_tail_is_never_narrower_than_that_of_the_sketch(n_columns, n_rows):
     np.testing.assert_allclose(found[1:], 0.5)
 
 
+def test_p_values_of_a_power_law_are_uniform():
+    """By Renyi's theorem: that of the largest value is twice a uniform variable."""
+    rng, n_runs = np.random.default_rng(0), 4000
+    values = rng.pareto(2.0, size=(n_runs, 200)) + 1
+    found = np.array([_drift._above_gaps(row) for row in values])
+    first = found[np.arange(n_runs), values.argmax(axis=1)]
+    for level in (0.01, 0.05, 0.2):
+        error = np.sqrt(level * (1 - level) / n_runs)
+        assert np.mean((found <= level).any(axis=1)) <= level + 3 * error
+        # Half of the level is for the gap below the largest value, and the rest for the others.
+        assert np.mean(first <= level) >= level / 2 - 3 * error
+
+
+@pytest.mark.parametrize("draw", ["lognormal", "exponential", "chisquare"])
+def test_p_values_of_a_light_tail_keep_the_level(draw):
+    rng, n_runs, level = np.random.default_rng(0), 2000, 0.05
+    options = {"df": 3} if draw == "chisquare" else {}
+    values = getattr(rng, draw)(size=(n_runs, 200), **options)
+    alarms = np.mean([(_drift._above_gaps(row) <= level).any() for row in values])
+    assert alarms <= level + 3 * np.sqrt(level * (1 - level) / n_runs)
+
+
+@pytest.mark.parametrize("n_moved", [1, 4, 15])
+def test_values_above_a_wide_gap_are_outliers(n_moved):
+    rng = np.random.default_rng(0)
+    values = rng.pareto(2.0, size=300) + 1
+    values[:n_moved] += 1000 * values.max()
+    found = _drift._above_gaps(values)
+    np.testing.assert_array_equal(found < 0.001, np.arange(300) < n_moved)
+    np.testing.assert_allclose(_drift._above_gaps(7 * values), found)
+    np.testing.assert_array_equal(_drift._above_gaps(values[::-1]), found[::-1])
+
+
+def test_the_only_rows_that_moved_are_outliers():
+    values = np.zeros(100)
+    values[[5, 20]] = 1.0, 1e-6
+    np.testing.assert_array_equal(_drift._above_gaps(values) == 0, values > 0)
+
+
+def rows_within_components(model):
+    """Return the rows of the sum over all times by dense linear algebra."""
+    A, labels = model.heat_operator_, model.component_labels_
+    v = A.stationary / np.linalg.norm(A.stationary)
+    matrix = A @ np.eye(len(v))
+    for label in np.unique(labels):
+        own = np.where(labels == label, v, 0)
+        matrix -= np.outer(own, own) / (own @ own)
+    alpha = 1 - 1 / HORIZON
+    rows = np.linalg.inv(np.eye(len(v)) - alpha * matrix)
+    rows = np.linalg.matrix_power(matrix, model.power_) @ rows / v[:, np.newaxis]
+    places = np.argsort(model.order_)
+    return rows[np.ix_(places, places)]
+
+
+@pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
+def test_the_drift_of_components_is_that_within_them():
+    """A group of points is drawn anew, and is a component of its own before and after."""
+    X = np.concatenate([cloud(80, 2), cloud(80, 2, seed=1) + 100])
+    after = np.concatenate([X[:80], cloud(80, 2, seed=2) + 100])
+    model, n_runs, covered = HeatSketch(32), 60, 0
+    for seed in range(n_runs):
+        model.set_params(random_state=seed)
+        one, two = (clone(model).fit(points) for points in (X, after))
+        found = one.drift(two)
+        if seed == 0:
+            B, C = rows_within_components(one), rows_within_components(two)
+            total = np.sum((B - C) ** 2)
+            relative = 2 * total / (np.sum(B**2) + np.sum(C**2))
+        covered += found.low <= total <= found.high
+        assert found.relative == pytest.approx(relative, rel=0.5)
+    assert covered / n_runs >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / n_runs)
+    np.testing.assert_allclose(found.rows.distance[:80], 0, atol=1e-2 * found.rows.distance.max())
+
+
+def test_parts_that_fell_apart_are_a_warning():
+    X = np.concatenate([cloud(80, 2), cloud(80, 2, seed=1) + 3])
+    one = HeatSketch().fit(X)
+    with pytest.warns(DisconnectedGraphWarning):
+        two = HeatSketch().fit(np.concatenate([X[:80], X[80:] + 100]))
+    with pytest.warns(DisconnectedGraphWarning, match="1 and 2 connected components"):
+        one.drift(two)
+
+
+@pytest.mark.untraced
+def test_one_edited_row_is_found():
+    X, n_runs = cloud(300, 5), 20
+    before, found = HeatSketch().fit(X), 0
+    for run in range(n_runs):
+        after = X.copy()
+        after[run] = X[-1 - run] + 0.05
+        result = before.drift(HeatSketch().fit(after))
+        found += result.moved[run]
+        assert result.rows.distance.argmax() == run
+    assert found >= n_runs / 3
+
+
 def test_whole_numbers_are_exact():
     Y, Z = np.random.default_rng(0).integers(9, size=(2, 60, 16))
     Z[5:] = Y[5:] + (Z[5:] > 7)
@@ -505,7 +602,7 @@ def test_whole_numbers_are_exact():
 
 
 @pytest.mark.parametrize("n_rows", [2, 60])
-def test_p_values_are_those_of_the_less_extreme_ratio(n_rows):
+def test_p_values_are_those_of_the_less_extreme_ratio_in_the_better_way(n_rows):
     Y, noise, precision = cloud(n_rows, 16), cloud(n_rows, 16, seed=1), 1e-9
     Z = Y + 0.1 * np.geomspace(0.5, 5, n_rows)[:, np.newaxis] * noise
     if n_rows > 2:
@@ -520,9 +617,10 @@ def test_p_values_are_those_of_the_less_extreme_ratio(n_rows):
     local = (squares + np.median(squares) / 10) / (usual + np.median(usual) / 10)
     wanted = [_drift._upper_tail(ratios, 16) for ratios in (odds, local)]
     wanted[1] **= _drift.LENIENCE
-    found = _drift._p_values(Y, Z, precision)
-    np.testing.assert_allclose(found, np.maximum(*wanted), rtol=1e-9)
-    assert len(np.unique(found)) > 1
+    gaps = [_drift._above_gaps(np.where(shares > 0, r, 0)) for r in (odds, local)]
+    wanted = np.minimum(false_discovery_control(np.maximum(*wanted)), np.maximum(*gaps))
+    np.testing.assert_allclose(_drift._p_values(Y, Z, precision), wanted, rtol=1e-9)
+    assert len(np.unique(wanted)) > 1
 
 
 def test_a_drift_is_a_table_in_a_notebook_with_the_farthest_rows_first():

@@ -35,6 +35,7 @@ NEAREST = 7  # the distance to this neighbour measures how sparse rows are aroun
 # The second ratio may be a little less extreme than the first: nearly all rows found by the first
 # alone are still found, and the level is kept in all cases of benchmarks/drift_level.py.
 LENIENCE = 1.25
+FEWEST_GAPS = 10  # between large ratios, from which their tail is estimated
 MOST_REFERENCES = 1000  # rows among which the neighbours of all rows are searched
 ROWS_AT_A_TIME = 500
 
@@ -58,9 +59,10 @@ class Drift(NamedTuple):
         Distance that each common row moved, :math:`|(A^p)_i - (B^p)_i|`. Its intervals hold for
         each row separately.
     p_values : array of shape (n_common,)
-        Probability that a row moves at least this far if it moves like the others.
+        P-values of the hypothesis that a row moved like the others, corrected for the number of
+        rows.
     moved : array of bool of shape (n_common,)
-        Rows that moved more than the others, after correction for multiple testing.
+        Rows that moved more than the others: those with the smallest p-values.
     ids : array of shape (n_common,)
         Ids common to both, in the order of ``Y``.
     came, went : arrays
@@ -128,8 +130,11 @@ def drift(
     row farther where rows are sparse, and moves a weakly linked group of rows together. (If there
     are more than a thousand rows, both are computed from a thousand of them.) The null distribution
     of either ratio is estimated from the rows (Efron, 2004): the centre, spread and skewness of its
-    logarithm are computed from the deciles. ``moved`` marks the rows that are extreme in both, at a
-    false discovery rate (Benjamini and Hochberg, 1995) of ``1 - confidence``. This is relative: if
+    logarithm are computed from the deciles. Where few rows moved and all others only followed, this
+    distribution is wide; then the few are above a gap that is wider than those below it allow if
+    ratios have the tail of a power law (Renyi, 1953). ``moved`` marks the rows that are extreme in
+    both ratios, in one way or the other, at a false discovery rate (Benjamini and Hochberg, 1995)
+    of ``1 - confidence``. This is relative: if
     all rows moved alike none is marked, however large ``total`` is. A row that moves far also moves
     its neighbours, and rows stand out only if fewer than a tenth of all moved. A small power, which
     keeps heat near its row, separates them best.
@@ -161,6 +166,9 @@ def drift(
     ----------
     B. Efron, "Large-scale simultaneous hypothesis testing: the choice of a null hypothesis",
     Journal of the American Statistical Association 99 (2004).
+
+    A. Renyi, "On the theory of order statistics", Acta Mathematica Academiae Scientiarum
+    Hungarica 4 (1953).
 
     Examples
     --------
@@ -199,7 +207,7 @@ def drift(
         relative=float(_ratio(total, (np.sum(Y**2) + np.sum(Z**2)) / 2)),
         rows=rows,
         p_values=p_values,
-        moved=false_discovery_control(p_values) <= 1 - confidence,
+        moved=p_values <= 1 - confidence,
         ids=ids[y],
         came=other_ids[came],
         went=ids[went],
@@ -219,7 +227,7 @@ OPTIONS = {
     "affinity": "affinity",
     "self_loops": "self_loops",
     "normalization": "_normalization",
-    "weighting": "_weighting",
+    "weighting": "weighting",
     "stationary": "stationary",
 }
 
@@ -263,7 +271,7 @@ def _total(difference: np.ndarray) -> tuple[float, float, int]:
 
 
 def _p_values(Y: np.ndarray, Z: np.ndarray, precision: float) -> np.ndarray:
-    """Return p-values under the null hypothesis that all rows move alike.
+    """Return corrected p-values of the null hypothesis that all rows move alike.
 
     A row counts as moved only if it moved far for its length and for its surroundings. Heat that
     does not spread, at the boundary of the data or in sparse regions, makes long rows, which move
@@ -284,7 +292,9 @@ def _p_values(Y: np.ndarray, Z: np.ndarray, precision: float) -> np.ndarray:
     usual += max(np.median(usual) / 10, np.finfo(float).tiny)
     local = (squares + np.median(squares) / 10) / usual
     by_length, by_place = (_upper_tail(ratios, Y.shape[1]) for ratios in (odds, local))
-    return np.maximum(by_length, by_place**LENIENCE)
+    by_gaps = [_above_gaps(np.where(shares > 0, ratios, 0)) for ratios in (odds, local)]
+    by_spread = false_discovery_control(np.maximum(by_length, by_place**LENIENCE))
+    return np.minimum(by_spread, np.maximum(*by_gaps))
 
 
 def _upper_tail(values: np.ndarray, n_columns: int) -> np.ndarray:
@@ -297,6 +307,31 @@ def _upper_tail(values: np.ndarray, n_columns: int) -> np.ndarray:
     scores = _normal_scores(logarithms - centre, left, right)
     # Student's t allows for the error of the deciles of few rows.
     return t.sf(scores, max(1.0, len(values) / 5))
+
+
+def _above_gaps(values: np.ndarray) -> np.ndarray:
+    """Return p-values of the largest values, from the gaps between them, for all together.
+
+    If the upper tail is that of a power law, the gaps ``i * (log x_i - log x_(i + 1))`` between
+    values in decreasing order are independent and exponential with one mean (Renyi, 1953); in a
+    lighter tail those of the largest are smaller. So each of the first tenth of the gaps is
+    compared with the mean of those that follow. Multiplied by ``2**i``, the p-values hold for all
+    gaps together. A value gets the least p-value of the gaps below it.
+    """
+    p_values, order = np.ones(len(values)), np.argsort(-values, kind="stable")
+    n_tested, n_positive = len(values) // 10, np.count_nonzero(values)
+    if n_positive <= FEWEST_GAPS + 1:  # no tail to compare with
+        p_values[order[: n_positive if n_positive <= n_tested else 0]] = 0
+        return p_values
+    i = np.arange(1, n_positive)
+    gaps = -i * np.diff(np.log(values[order[:n_positive]]))
+    sums = np.concatenate([[0.0], np.cumsum(gaps)])
+    i = i[: min(n_tested, n_positive - 1 - FEWEST_GAPS)]
+    ends = np.minimum(i + max(FEWEST_GAPS, n_tested), len(gaps))
+    following = np.maximum(sums[ends] - sums[i], np.finfo(float).tiny)
+    logarithms = i * np.log(2) - (ends - i) * np.log1p(gaps[i - 1] / following)
+    p_values[order[: len(i)]] = np.exp(np.minimum(np.minimum.accumulate(logarithms[::-1])[::-1], 0))
+    return p_values
 
 
 def _around(Y: np.ndarray, Z: np.ndarray, moves: np.ndarray) -> list[np.ndarray]:
