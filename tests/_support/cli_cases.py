@@ -60,7 +60,7 @@ def shelf(folder):
     (folder / "zero.edges").write_text("a b 1\nb c 1\nd d 0\n")
     pairs = list(zip(names, names[1:] + names[:1], strict=True))
     (folder / "edges.csv").write_text("\n".join(["source,target", *(f"{a},{b}" for a, b in pairs)]))
-    numbers = [f"{i}\t{(i + 1) % 60}\t1.5\tfriend" for i in range(60)]
+    numbers = [f"{i}\t{(i + 1) % 60}\t1.5\tfriend" for i in reversed(range(60))]
     (folder / "gephi.tsv").write_text("\n".join(["Source\tTarget\tWeight\tType", *numbers]))
     (folder / "wide.csv").write_text("\n".join(["a,b,c,d", *["1,2,3,4"] * 9]))
     (folder / "nan.edges").write_text("a b 1\nb c nan\n")

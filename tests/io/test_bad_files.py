@@ -123,7 +123,7 @@ def test_a_changed_bit_is_an_error_or_does_not_matter(tmp_path, extension):
 def test_damage_of_any_kind_is_a_typed_error(tmp_path, extension):
     path = tmp_path / f"a{extension}"
     with table_writer(path, ["x", "y"]) as writer:
-        writer.append(Block(np.arange(40.0).reshape(20, 2)))
+        writer.append(Block(np.arange(40.0)[::-1].reshape(20, 2)))
     options = {"key": "X_heatsketch"} if extension == ".h5ad" else {}
     rng = np.random.default_rng(1)
     files = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]

@@ -7,6 +7,7 @@ messages of their own, or misread. Inputs that are plain already are returned wi
 from __future__ import annotations
 
 import math
+import re
 import reprlib
 from typing import Any
 
@@ -23,6 +24,11 @@ from heatsketch.exceptions import (
 
 _NUMBERS = "biuf"  # kinds of dtype: bool, int, uint, float
 MISSING = {"NoneType", "NAType", "NaTType"}  # None, pandas.NA and pandas.NaT, by their types
+INDEX_NAME = re.compile(r"__index_level_\d+__")  # of a column made of an index without a name
+ARROW_NUMBERS = {
+    *("bool", "halffloat", "float", "double"),
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+}
 _STRIP_ENTRIES = 4_000_000  # entries of a dense matrix compared with its transpose at a time
 _COMPRESSED = {"csr", "csc", "bsr"}  # formats with indices and indptr
 _FILLED = {"bsr", "dia"}  # formats padded with explicit zeros
@@ -251,10 +257,12 @@ def native_numbers(X: Any, name: str = "X") -> Any:
             f"{name} is a {type(X).__name__}, which holds no numbers yet; pass {name}.collect()."
         )
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        _check_names(X, name)
+        _check_names(list(X.columns), X.shape, name)
         X = _lists_as_columns(X, name)
         _check_columns(X, name)
         return X
+    if is_arrow_table(X):
+        return _numeric_table(X, name)
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise MissingValueError(
             f"{name} is a masked array with {np.ma.count_masked(X)} masked values; "
@@ -264,7 +272,7 @@ def native_numbers(X: Any, name: str = "X") -> Any:
     if array.dtype.kind == "O":
         return _numbers_from_objects(array, name)
     check_dtype(array.dtype, name)
-    return X if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def check_places(X: Any, name: str) -> None:
@@ -303,12 +311,14 @@ def check_places(X: Any, name: str) -> None:
 
 def as_array(values: Any, name: str) -> np.ndarray:
     """Convert values to an array, and raise if that is not possible."""
+    remedy = "give all its rows the same length"
+    if hasattr(values, "detach"):  # a tensor of PyTorch, perhaps on another device
+        remedy = f"pass {name}.detach().cpu().numpy()"
     try:
         return np.asarray(values)
-    except ValueError as error:
+    except (RuntimeError, TypeError, ValueError) as error:
         raise DtypeError(
-            f"{name}={reprlib.repr(values)} does not make an array ({error}); "
-            "give all its rows the same length."
+            f"{name}={reprlib.repr(values)} does not make an array ({error}); {remedy}."
         ) from error
 
 
@@ -327,11 +337,35 @@ def check_dtype(dtype: Any, where: str = "X") -> None:
         )
 
 
-def _check_names(frame: Any, X: str) -> None:
-    names = list(frame.columns)
+def is_arrow_table(X: Any) -> bool:
+    """Return True for a table of pyarrow."""
+    return hasattr(X, "column_names") and hasattr(X, "schema")
+
+
+def index_columns(schema: Any) -> set[str]:
+    """Return the columns of an Arrow schema that pandas has made of the index of a frame.
+
+    Other programs keep these columns, but not the metadata of pandas that lists them.
+    """
+    listed = (schema.pandas_metadata or {}).get("index_columns", [])
+    return {name for name in schema.names if name in listed or INDEX_NAME.fullmatch(name)}
+
+
+def _numeric_table(table: Any, X: str) -> Any:
+    """Return an Arrow table without index columns, and check the types of the others."""
+    indexes = index_columns(table.schema)
+    _check_names(table.column_names, table.shape, X)
+    table = table.select([name for name in table.column_names if name not in indexes])
+    for field in table.schema:
+        if str(field.type) not in ARROW_NUMBERS:
+            check_dtype(str(field.type), f"column {field.name!r} of {X}")
+    return table
+
+
+def _check_names(names: list[Any], shape: tuple[int, ...], X: str) -> None:
     if not names:
         raise HeatSketchError(
-            f"{X} is a frame of shape {frame.shape}, which has no columns (0 feature(s)); "
+            f"{X} is a frame of shape {shape}, which has no columns (0 feature(s)); "
             "give it at least one."
         )
     if len(set(names)) < len(names):
@@ -410,8 +444,20 @@ def _check_columns(frame: Any, X: str) -> None:
         if hasattr(dtype, "is_numeric"):  # polars
             if not (dtype.is_numeric() or str(dtype) == "Boolean"):
                 check_dtype(str(dtype), where)
+        elif isinstance(dtype, np.dtype) and dtype.hasobject and _are_numbers(frame[name]):
+            _numbers_from_objects(np.asarray(frame[name]), where)  # raises for missing values
         else:
             check_dtype(dtype, where)
+
+
+def _are_numbers(values: Any) -> bool:
+    return all(map(_is_number_or_missing, values))
+
+
+def _is_number_or_missing(value: Any) -> bool:
+    # numpy counts a timedelta as an integer.
+    is_real = isinstance(value, int | float | np.number | np.bool_)
+    return type(value).__name__ in MISSING or (is_real and not isinstance(value, np.timedelta64))
 
 
 def _numbers_from_objects(array: np.ndarray, name: str) -> np.ndarray:
@@ -425,9 +471,7 @@ def _numbers_from_objects(array: np.ndarray, name: str) -> np.ndarray:
             )
         if isinstance(value, complex | np.complexfloating):
             check_dtype(np.dtype(complex), where)
-        # numpy counts a timedelta as an integer.
-        is_real = isinstance(value, int | float | np.number | np.bool_)
-        if not is_real or isinstance(value, np.timedelta64):
+        if not _is_number_or_missing(value):
             raise DtypeError(
                 f"{where} is {reprlib.repr(value)}; the argument must be numeric, and a "
                 f"{type(value).__name__} is not, nor is a string that looks like a number; "

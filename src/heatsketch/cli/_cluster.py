@@ -21,7 +21,7 @@ from heatsketch.cli._options import (
     Overwrite,
     whole_number,
 )
-from heatsketch.cli._rows import Rows, Wanted, open_rows, rows_output
+from heatsketch.cli._rows import Rows, Wanted, columns_text, open_rows, rows_output
 from heatsketch.io import check_different_files
 
 
@@ -62,6 +62,7 @@ def cluster(
         columns = known.tolist()
     rows = open_rows(input, Wanted(columns, labels, ids, key, header))
     _check_points(rows, fitted, model)
+    fitted.__dict__.pop("feature_names_in_", None)  # the rows are an array without names
     with rows_output(output, rows, names=["cluster"], dtype=np.int64, overwrite=overwrite) as write:
         block = rows.read()
         found = HeatClustering(clusters, fitted, random_state=seed).fit(None)
@@ -70,9 +71,9 @@ def cluster(
     sizes = np.bincount(found.labels_, minlength=clusters)
     result = {"model": model, "input": input, "output": output, "rows": len(numbers)}
     return Reply(
-        {**result, "clusters": clusters, "sizes": sizes.tolist()},
+        {**result, "clusters": clusters, "sizes": sizes.tolist(), "column_names": rows.columns},
         f"Written: {output}\n{len(numbers)} rows in {clusters} clusters, of {sizes.min()} to "
-        f"{sizes.max()} rows of the model",
+        f"{sizes.max()} rows of the model\n{columns_text(rows.columns)}",
     )
 
 

@@ -25,7 +25,7 @@ from heatsketch.cli._options import (
     whole_number,
 )
 from heatsketch.cli._report import check_page
-from heatsketch.cli._rows import Rows, Wanted, open_rows, rows_output
+from heatsketch.cli._rows import Rows, Wanted, columns_text, open_rows, rows_output
 from heatsketch.diffusion._compare import POWERS
 from heatsketch.estimators._validation import is_missing
 from heatsketch.io import Block, check_different_files
@@ -102,7 +102,8 @@ def compare(
         write(values, block._replace(labels=kept))
         if page is not None:
             _write_page(sketch, found, page, kept, overwrite=overwrite)
-    return _reply(found, sample, [path for path in (output, page) if path is not None])
+    written = [path for path in (output, page) if path is not None]
+    return _reply(found, sample, written, rows.columns)
 
 
 def _checked_metric(metric: str) -> str:
@@ -174,7 +175,7 @@ def _write_page(
     write_report(sketch, page, colors=colors, title=found.summary, overwrite=overwrite)
 
 
-def _reply(found: Any, sample: np.ndarray, written: list[Path]) -> Reply:
+def _reply(found: Any, sample: np.ndarray, written: list[Path], columns: tuple[str, ...]) -> Reply:
     sizes = np.bincount(sample), np.bincount(sample[found.flagged], minlength=2)
     rows, flagged = (dict(zip(SAMPLES, map(int, counts), strict=True)) for counts in sizes)
     result = {
@@ -186,6 +187,7 @@ def _reply(found: Any, sample: np.ndarray, written: list[Path]) -> Reply:
         "flagged": flagged,
         "time": found.power,
         "written": [str(path) for path in written],
+        "column_names": columns,
     }
     verdict = "differ" if found.p_value <= found.level else "do not differ"
     lines = [
@@ -195,6 +197,7 @@ def _reply(found: Any, sample: np.ndarray, written: list[Path]) -> Reply:
         *_directions(found),
         f"Diffusion time: {found.power}, of {', '.join(map(str, POWERS))}",
         f"Written: {', '.join(map(str, written))}",
+        columns_text(columns),
     ]
     return Reply(result, "\n".join(lines))
 

@@ -39,6 +39,7 @@ from heatsketch.cli._options import (
 from heatsketch.cli._rows import (
     Rows,
     Wanted,
+    columns_text,
     component_names,
     is_graph,
     named_in_file,
@@ -180,16 +181,29 @@ def _estimate(rows: Rows, places: _Places, estimated: float | None) -> Reply:
     lines = [f"Would read: {rows.path}", f"Would write: {_written(places)}"]
     if estimated is None or rows.shape is None:
         what = "a graph" if rows.shape is None else "a sparse table"
-        return Reply(result, "\n".join([*lines, f"Memory: unknown until {what} is read."]))
+        lines += [*_columns(rows), f"Memory: unknown until {what} is read."]
+        return Reply(result, "\n".join(lines))
     lines[0] += f" ({rows.shape[0]} rows, {rows.shape[1]} columns)"
-    lines.append(f"Memory: about {readable_bytes(estimated)}")
+    lines += [*_columns(rows), f"Memory: about {readable_bytes(estimated)}"]
     return Reply(result, "\n".join(lines))
 
 
 def _what(rows: Rows, places: _Places) -> dict[str, Any]:
     n_rows, n_columns = rows.shape or (None, None)
-    read = {"input": rows.path, "rows": n_rows, "columns": n_columns, "dtype": str(rows.dtype)}
-    return {**read, "output": places.embedding, "model": places.model}
+    return {
+        "input": rows.path,
+        "rows": n_rows,
+        "columns": n_columns,
+        "column_names": rows.columns,
+        "dtype": str(rows.dtype),
+        "output": places.embedding,
+        "model": places.model,
+    }
+
+
+def _columns(rows: Rows) -> list[str]:
+    """Return a line that names the columns; none for a graph."""
+    return [columns_text(rows.columns)] if rows.columns else []
 
 
 def _written(places: _Places) -> str:
@@ -215,11 +229,12 @@ def _reply(
         "estimated_bytes": estimated,
         "peak_bytes": peak,
     }
-    return Reply(
-        result,
-        f"Written: {_written(places)}\n{n_rows} rows, {n_components} components, {_times(sketch)}, "
+    lines = [
+        f"Written: {_written(places)}",
+        f"{n_rows} rows, {n_components} components, {_times(sketch)}, "
         f"in {readable_seconds(seconds)}{memory}",
-    )
+    ]
+    return Reply(result, "\n".join([*lines, *_columns(rows)]))
 
 
 def _times(sketch: Any) -> str:

@@ -23,7 +23,7 @@ from heatsketch.cli._options import (
     Overwrite,
     fraction,
 )
-from heatsketch.cli._rows import Rows, Wanted, open_rows, rows_output
+from heatsketch.cli._rows import Rows, Wanted, columns_text, open_rows, rows_output
 from heatsketch.exceptions import FileFormatError
 from heatsketch.io import Block, check_different_files
 
@@ -110,7 +110,7 @@ def label(
             ranking = found.suspects()
             write_suspects(*_ranked(block, ranking, classes))
     written = [path for path in (output, suspects) if path is not None]
-    return _reply(input, written, codes, classes, found.transduction_, sets=sets, ranking=ranking)
+    return _reply(rows, written, codes, classes, found.transduction_, sets=sets, ranking=ranking)
 
 
 def known_labels(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -175,7 +175,7 @@ def _ranked(block: Block, ranking: Any, classes: np.ndarray) -> tuple[np.ndarray
 
 
 def _reply(
-    input: Path,
+    rows: Rows,
     written: list[Path],
     codes: np.ndarray,
     classes: np.ndarray,
@@ -188,8 +188,9 @@ def _reply(
     counts = np.bincount(predicted, minlength=len(classes))
     n_changed = int(np.sum((codes >= 0) & (codes != predicted)))
     result: dict[str, Any] = {
-        "input": input,
+        "input": rows.path,
         "output": written[0],
+        "column_names": rows.columns,
         "rows": len(codes),
         "known": n_known,
         "changed": n_changed,
@@ -199,6 +200,7 @@ def _reply(
     lines = [
         f"Written: {', '.join(map(str, written))}",
         f"{len(codes)} rows, {n_known} of which had one of {len(classes)} labels{changed}",
+        columns_text(rows.columns),
     ]
     if sets is not None:
         sizes = sets.sum(axis=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from heatsketch.io import (
     read_graph,
     table_writer,
 )
+from heatsketch.io._columns import FEW
 
 NUMBERS_ONLY = ".npy"  # stores neither ids nor labels
 BLOCK_ENTRIES = 2**22  # numbers written at a time
@@ -50,8 +51,8 @@ class Rows(NamedTuple):
     shape : (int, int) or None
         None for a graph, whose size is unknown until it is read.
     dtype : dtype
-    names : tuple of str or None
-        Names of the columns, if they have any.
+    columns : tuple of str
+        Names of the columns, which are x0, x1, ... in arrays; none for a graph.
     ids : str or None
         Name of the column of ids in an output.
     labels : tuple of str
@@ -65,12 +66,17 @@ class Rows(NamedTuple):
     path: Path
     shape: tuple[int, int] | None
     dtype: Any
-    names: tuple[str, ...] | None
+    columns: tuple[str, ...]
     ids: str | None
     labels: tuple[str, ...]
     must_keep_ids: bool
     is_dense: bool
     read: Callable[[], Block]
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the columns; None unless the file has them."""
+        return self.columns if _are_named(self.columns) else None
 
 
 def is_graph(path: Path, wanted: Wanted, said: bool | None, *, is_matrix: bool) -> bool:
@@ -106,7 +112,7 @@ def open_rows(path: Path, wanted: Wanted, *, as_graph: bool | None = None) -> Ro
         path=path,
         shape=(table.n_rows, len(table.names)),
         dtype=table.dtype,
-        names=table.names if _are_named(table.names) else None,
+        columns=table.names,
         ids=wanted.ids or ("id" if table.has_ids else None),
         labels=tuple(wanted.labels or ()),
         must_keep_ids=wanted.ids is not None,
@@ -118,6 +124,19 @@ def open_rows(path: Path, wanted: Wanted, *, as_graph: bool | None = None) -> Ro
 def open_wanted(path: Path, wanted: Wanted) -> Table:
     """Open a table with the requested columns, labels and ids."""
     return open_table(path, **{**wanted._asdict(), "labels": wanted.labels or ()})
+
+
+def columns_text(names: Sequence[str]) -> str:
+    """Return a line that names the columns, or some of them if they are many.
+
+    Examples
+    --------
+    >>> from heatsketch.cli._rows import columns_text
+    >>> columns_text(["x", "y"])
+    'Columns: x, y'
+    """
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    return f"Columns: {', '.join(names[:FEW])}{more}"
 
 
 def _are_named(names: tuple[str, ...]) -> bool:
@@ -192,7 +211,7 @@ def _graph_rows(path: Path, wanted: Wanted) -> Rows:
         path=path,
         shape=None,
         dtype=np.dtype(np.float64),
-        names=None,
+        columns=(),
         ids="id" if has_names else None,
         labels=(),
         must_keep_ids=has_names,

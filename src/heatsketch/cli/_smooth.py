@@ -23,7 +23,7 @@ from heatsketch.cli._options import (
     Overwrite,
     words_or,
 )
-from heatsketch.cli._rows import Rows, Wanted, open_rows, open_wanted, rows_output
+from heatsketch.cli._rows import Rows, Wanted, columns_text, open_rows, rows_output
 from heatsketch.io import Block, check_different_files
 
 BLOCK_ENTRIES = 2**22  # numbers written at a time
@@ -70,11 +70,10 @@ def smooth(
     """
     check_different_files([model, input], output)
     fitted = load_embedding(model)
-    wanted = Wanted(columns, labels, ids, key, header)
-    rows = open_rows(input, wanted)
+    rows = open_rows(input, Wanted(columns, labels, ids, key, header))
     if rows.shape is None:
         raise CommandError(f"{input} is a graph; give a table of numbers.", ExitCode.DATA)
-    names = list(open_wanted(input, wanted).names)
+    names = list(rows.columns)
     dtype = fitted.embedding_.dtype
     with rows_output(output, rows, names=names, dtype=dtype, overwrite=overwrite) as write:
         block = rows.read()
@@ -82,10 +81,12 @@ def smooth(
         options = {"time": time, "sizes": "sum" if depths else None}
         found = _smoothed(fitted, block, places, options, write, output.parent)
     result = {"model": model, "input": input, "output": output, "rows": len(places)}
+    result |= {"column_names": names}
     chosen = "" if not len(found.times) else f", chosen from {found.times.tolist()}"
     return Reply(
         {**result, "time": found.time, "times": found.times, "scores": found.scores},
-        f"Written: {output}\n{len(places)} rows, {len(names)} columns, time {found.time}{chosen}",
+        f"Written: {output}\n{len(places)} rows, {len(names)} columns, time {found.time}{chosen}\n"
+        f"{columns_text(names)}",
     )
 
 

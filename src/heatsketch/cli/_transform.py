@@ -24,6 +24,7 @@ from heatsketch.cli._rows import (
     Rows,
     Wanted,
     check_block,
+    columns_text,
     component_names,
     named_in_file,
     open_rows,
@@ -67,8 +68,9 @@ def transform(
         n_rows = _write_blocks(fitted, input, wanted, write)
     result = {"model": model, "input": input, "output": output}
     return Reply(
-        {**result, "rows": n_rows, "components": n_components},
-        f"Written: {output}\n{n_rows} rows, {n_components} components",
+        {**result, "rows": n_rows, "components": n_components, "column_names": rows.columns},
+        f"Written: {output}\n{n_rows} rows, {n_components} components\n"
+        f"{columns_text(rows.columns)}",
     )
 
 

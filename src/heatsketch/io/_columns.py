@@ -107,20 +107,26 @@ def column_positions(
 
 
 def choose_columns(
-    path: Path, names: Sequence[str], numeric: Collection[str], wanted: Wanted
+    path: Path,
+    names: Sequence[str],
+    numeric: Collection[str],
+    wanted: Wanted,
+    indexes: Collection[str] = (),
 ) -> tuple[str, ...]:
-    """Return the feature names: those wanted, or all that are not passed through."""
+    """Return the feature names: those wanted, or all but indexes and those passed through."""
     check_unique(path, names, "names of columns")
     for argument, given in (("labels", wanted.labels), ("ids", (wanted.ids,))):
         for name in given:
             if name is not None:
                 find_name(path, name, names, argument)
-    carried_along = {*wanted.labels, wanted.ids}
+    no_features = {*wanted.labels, wanted.ids, *indexes}
     if wanted.columns is not None:
         check_unique(path, wanted.columns, "columns")
         features = tuple(find_name(path, name, names, "columns") for name in wanted.columns)
     else:
-        features = tuple(name for name in names if name not in carried_along)
+        features = tuple(name for name in names if name not in no_features)
+        if "" in features:
+            raise _unnamed(path, names, [name for name in features if name and name in numeric])
     texts = [name for name in features if name not in numeric]
     if texts:
         raise _no_numbers(path, texts, [name for name in features if name in numeric])
@@ -138,6 +144,17 @@ def _no_numbers(path: Path, texts: list[str], others: list[str]) -> FileFormatEr
         remedy = f"choose others, for instance columns={few}"
     parameters = {"labels": texts, "ids": named, "columns": few}
     return FileFormatError(path, f"{cause} not hold numbers", remedy, **parameters)
+
+
+def _unnamed(path: Path, names: Sequence[str], others: list[str]) -> FileFormatError:
+    """Return the error for a column without a name, which may be an index or a feature."""
+    few = others[:FEW]
+    return FileFormatError(
+        path,
+        f"column {list(names).index('')} has no name, as a row index written by pandas has none",
+        f"write it without the index (index=False), or choose columns={few}",
+        columns=few,
+    )
 
 
 def check_unique(path: Path, names: Sequence[str], what: str) -> None:

@@ -34,7 +34,7 @@ def edge_columns(names: Sequence[str], carried: Collection[str | None] = ()) -> 
     >>> edge_columns(["Source", "Target", "Type", "Weight"]), edge_columns(["x", "y"])
     (('Source', 'Target', 'Weight'), ())
     """
-    left = [name for name in names if name not in carried]
+    left = [name for name in names if name and name not in carried]  # an index has no name
     if {name.strip().lower() for name in left[:2]} not in ENDS:
         return ()
     weight = [name for name in left[2:] if name.strip().lower() in WEIGHTS]
@@ -46,7 +46,7 @@ def edges_in_columns(
 ) -> tuple[str, ...]:
     """Return the columns of ends and weight, as given, or else by their names."""
     chosen = edge_columns(names) if columns is None else tuple(columns)
-    if not chosen and len(names) in (2, 3):
+    if not chosen and len(names) in (2, 3) and "" not in names:
         chosen = tuple(names)
     if len(chosen) not in (2, 3) or len(set(chosen)) < len(chosen):
         raise FileFormatError(

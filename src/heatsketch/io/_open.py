@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,8 +76,10 @@ def open_table(
         A file or folder with one of the extensions in :data:`TABLE_EXTENSIONS`.
     columns : sequence of str or None, default=None
         The features, by name and in this order; None for all columns that are neither labels nor
-        ids, which must then all be numeric. Unnamed columns are called x0, x1, ... Pass ``()`` to
-        read labels and ids only.
+        ids, which must then all be numeric. Then columns of a Parquet file that pandas has written
+        for an index are left out, and reading integers that increase from row to row gives a
+        warning. Unnamed columns of arrays are called x0, x1, ... Pass ``()`` to read labels and ids
+        only.
     labels : sequence of str, default=()
         Columns to pass through.
     ids : str or None, default=None
@@ -132,7 +135,7 @@ def open_table(
             )
     check_readable(path)
     with reading(path):
-        return form.open(path, wanted)
+        return replace(form.open(path, wanted), are_declared=columns is not None)
 
 
 def read_graph(

@@ -3,6 +3,8 @@
 A column of lists of numbers, all of one length, is expanded to as many columns: ``e`` becomes
 ``e_0``, ``e_1``, ... Embeddings are often stored like this.
 
+Columns that pandas has written for the index of a frame are features only if they are requested.
+
 Pages are verified against their checksums if the file has them; files written here do.
 """
 
@@ -18,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch._core.atomic_file import atomic_file
-from heatsketch._core.checks import float_dtype
+from heatsketch._core.checks import float_dtype, index_columns
 from heatsketch.exceptions import FileFormatError
 from heatsketch.io._columns import FEW, Wanted, carried, choose_columns
 from heatsketch.io._failures import needed
@@ -52,7 +54,7 @@ class _Layout(NamedTuple):
 def open_parquet(path: Path, wanted: Wanted) -> Table:
     """Read the schema and the number of rows."""
     files = _files(path)
-    schema, n_rows = _schema(files)
+    schema, indexes, n_rows = _schema(files)
     _check_nested(path, schema, wanted)
     parts = {name: _parts(files, name) for name in _lists(schema, wanted)}
     places = {name: (name, 0) for name in schema.names if name not in parts}
@@ -64,7 +66,7 @@ def open_parquet(path: Path, wanted: Wanted) -> Table:
         return tuple(part for name in names for part in parts.get(name, [name]))
 
     asked = wanted.columns and wanted._replace(columns=in_parts(wanted.columns))
-    names = choose_columns(path, in_parts(schema.names), numeric, asked or wanted)
+    names = choose_columns(path, in_parts(schema.names), numeric, asked or wanted, indexes)
     layout = _Layout(
         path,
         features=tuple(places[name] for name in names),
@@ -106,21 +108,23 @@ def _block(layout: _Layout, batch: Any, start: int) -> Block:
     return Block(X, None if layout.ids is None else _carried(batch.column(layout.ids)), labels)
 
 
-def _schema(files: tuple[Path, ...]) -> tuple[Any, int]:
-    """Return the schema of all files, and their number of rows."""
-    schema, n_rows = None, 0
+def _schema(files: tuple[Path, ...]) -> tuple[Any, set[str], int]:
+    """Return the schema of all files, their index columns, and their number of rows."""
+    schema, indexes, n_rows = None, set(), 0
     for path in files:
         with _opened(path) as file:
             schema = schema or file.schema_arrow
             _check_schema(path, file.schema_arrow, files[0], schema)
+            indexes |= index_columns(file.schema_arrow)
             n_rows += file.metadata.num_rows
-    return schema, n_rows
+    return schema, indexes, n_rows
 
 
 def parquet_names(path: Path, header: bool | None) -> tuple[str, ...]:
-    """Return the names of all columns, numeric or not."""
+    """Return the names of all columns but indexes, numeric or not."""
     with _opened(_files(path)[0]) as file:
-        return tuple(file.schema_arrow.names)
+        indexes = index_columns(file.schema_arrow)
+        return tuple(name for name in file.schema_arrow.names if name not in indexes)
 
 
 def _files(path: Path) -> tuple[Path, ...]:

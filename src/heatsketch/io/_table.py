@@ -13,6 +13,7 @@ from scipy import sparse
 from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.io._columns import Wanted, column_positions
 from heatsketch.io._failures import check_memory, reading
+from heatsketch.io._row_numbers import RowNumbers
 
 BLOCK_BYTES = 2**26  # default size of a block
 
@@ -64,6 +65,9 @@ class Table:
         Whether blocks have ids.
     label_names : tuple of str
         Names of the labels of blocks.
+    are_declared : bool
+        Whether the columns of ``X`` were requested by their names. Otherwise, reading all rows
+        warns about columns that look like row numbers.
     stream : callable
         Takes a number of rows, and yields all rows in order in blocks of at most that many.
 
@@ -89,6 +93,7 @@ class Table:
     is_sparse: bool = False
     has_ids: bool = False
     label_names: tuple[str, ...] = ()
+    are_declared: bool = False
 
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
         """Iterate over all rows in order, with one block in memory.
@@ -106,13 +111,14 @@ class Table:
             rows = max(1, BLOCK_BYTES // (max(1, len(self.names)) * self.dtype.itemsize))
         if rows < 1:
             raise HeatSketchError(f"rows={rows!r} of a block must be at least 1; give more.")
-        n_seen = 0
+        n_seen, numbers = 0, RowNumbers(len(self.names) if self._has_features else 0)
         with reading(self.path):
             for block in self.stream(rows):
                 n_seen += block.X.shape[0]
                 if n_seen > self.n_rows:
                     break
                 self._check_ids(block.ids, n_seen)
+                numbers.keep(block.X)
                 yield block
             if n_seen != self.n_rows:
                 raise FileFormatError(
@@ -120,6 +126,7 @@ class Table:
                     f"it had {self.n_rows} rows when it was opened, and has {n_seen} now",
                     "do not write to it while it is read",
                 )
+        numbers.warn(self.path, self.names, n_seen)
 
     def read(self) -> Block:
         """Return all rows as one block."""
@@ -145,6 +152,11 @@ class Table:
             for name in self.label_names
         }
         return Block(X, ids, labels)
+
+    @property
+    def _has_features(self) -> bool:
+        """Whether columns may turn out to be row numbers: not if they are pairs of rows."""
+        return not (self.are_declared or self.is_sparse or len(self.names) == self.n_rows)
 
     def _check_ids(self, ids: Any, stop: int) -> None:
         if ids is None or ids.dtype.kind not in "Of":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,9 @@ def _from_file(path: Path) -> Any:
         rows = _rows(array.shape[1], array.dtype, (array.shards or array.chunks)[0])
         return da.from_array(array, chunks=(rows, -1)).astype(table.dtype)
     files = table.files if isinstance(table, ParquetTable) else (path,)
+    # A column may be an index in one file of a folder only.
+    columns = table.names if isinstance(table, ParquetTable) else None
+    read = partial(_read_file, columns=columns, dtype=table.dtype)
     sizes = [open_table(file).n_rows for file in files]
     if sum(sizes) != table.n_rows:
         raise FileFormatError(
@@ -84,12 +88,12 @@ def _from_file(path: Path) -> Any:
             "do not write to it while it is read",
         )
     name = f"file-{tokenize(str(path), [file.stat().st_mtime_ns for file in files])}"
-    tasks = {(name, i, 0): (_read_file, file, table.dtype) for i, file in enumerate(files)}
+    tasks = {(name, i, 0): (read, file) for i, file in enumerate(files)}
     return lazy_array(name, tasks, [], (tuple(sizes), (len(table.names),)), table.dtype)
 
 
-def _read_file(path: Path, dtype: Any) -> np.ndarray:
-    return open_table(path).read().X.astype(dtype)
+def _read_file(path: Path, columns: tuple[str, ...] | None, dtype: Any) -> np.ndarray:
+    return open_table(path, columns=columns).read().X.astype(dtype)
 
 
 def points_in_files(cluster: Cluster, X: Any) -> da.Array:
