@@ -22,6 +22,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
@@ -189,12 +190,11 @@ for name, column, shown in [
     ("datetimes with a zone", DAYS.tz_localize("UTC"), "datetime64.*UTC"),
     ("timedeltas", DAYS - DAYS[0], "timedelta64"),
     ("periods", DAYS.to_period("M"), "period"),
-    ("objects", np.array([1, 2, 3, 4], object), "object"),
 ]:
     says = ("column 'b' of X", shown, "encode it as numbers.*or leave it out")
     X = pd.DataFrame({"a": np.arange(4.0), "b": column})
-    # Parquet has categories and objects by what they are, which is integers.
-    in_files = "good" if name in ("categories", "objects") else "rejected"
+    # Parquet has categories by what they are, which is integers.
+    in_files = "good" if name == "categories" else "rejected"
     rejected_everywhere(f"pandas {name}", X, DtypeError, says, in_files=in_files)
 for name, series in [
     ("strings", pl.Series(list("123"))),
@@ -230,6 +230,29 @@ rejected_everywhere(
     HeatSketchError,
     ("^X", "'a'", "rename"),
 )
+for bad, shown in [(None, "None"), (pd.NA, "<NA>")]:
+    X = pd.DataFrame({"a": [1, 2, 3], "b": np.array([1, bad, 2.5], object)})
+    says = (r"^column 'b' of X\[1\]", shown, "fill it in")
+    rejected_everywhere(f"{shown} in a pandas column of objects", X, MissingValueError, says)
+for name, column, shown in [
+    ("text", list("123"), "string"),
+    ("lists", [[1.0], [2.0], [3.0]], "list<"),
+    ("days", pa.array([1, 2, 3], pa.date32()), "date32"),
+    ("categories", pa.array([1, 2, 1]).dictionary_encode(), "dictionary<"),
+]:
+    X = pa.table({"a": [1, 2, 3], "b": column})
+    says = ("column 'b' of X", shown, r"encode it as numbers.*or leave it out")
+    rejected_everywhere(f"an Arrow table of {name}", X, DtypeError, says, in_files="none")
+X = pa.table({"a": [1, 2, 3], "b": [1, 2, None]})
+says = ("^X contains", "NaN in row 2, column 1 .'b'.", "fill them in")
+rejected("fit: a null in an Arrow table", partial(fit, X), MissingValueError, says)
+rejected_everywhere(
+    "an Arrow table with a name given twice",
+    pa.Table.from_arrays([pa.array([1, 2])] * 2, names=["a", "a"]),
+    HeatSketchError,
+    ("^X", "'a'", "rename"),
+    in_files="none",
+)
 rejected(
     "column names of two types",  # scikit-learn's own
     partial(fit, pd.DataFrame(CLOUD, columns=["a", 1, 2])),
@@ -241,7 +264,9 @@ for name, X in [
     ("pandas", NAMED),
     ("pandas nullable", NAMED.astype("Float64")),
     ("pandas sparse", NAMED.astype(pd.SparseDtype(float, 0.0))),
+    ("pandas objects", NAMED.astype(object)),
     ("polars", pl.DataFrame(CLOUD, schema=["a", "b", "c"])),
+    ("Arrow", pa.table(dict(zip("abc", CLOUD.T, strict=True)))),
 ]:
     works(f"{name} frame", partial(fit, X), partial(fit, CLOUD))
 rejected(
@@ -270,6 +295,37 @@ for dtype in (np.longdouble, np.uint64, object):
 for dtype in (np.float16, bool, np.int8):
     X = abs(COUNTS).astype(dtype)
     works(f"an array of {np.dtype(dtype)}", partial(fit, X), partial(fit, X.astype(np.float32)))
+
+
+class Tensor:
+    """What a tensor of PyTorch has in common with arrays; its dtype is not one of numpy."""
+
+    def __init__(self, X, error=None):
+        self.X, self.error, self.shape, self.ndim = X, error, X.shape, X.ndim
+        self.dtype = type("dtype", (), {"__repr__": lambda _: f"torch.{X.dtype}"})()
+
+    def __len__(self):
+        return len(self.X)
+
+    def __array__(self, dtype=None, copy=None):
+        if self.error is not None:
+            raise self.error
+        return np.asarray(self.X, dtype)
+
+    def detach(self):
+        return Tensor(self.X)
+
+
+for dtype in (np.float32, np.float64, np.int64):
+    X = COUNTS.astype(dtype)
+    works(f"a tensor of {X.dtype}", partial(fit, Tensor(X)), partial(fit, X))
+for error in (
+    RuntimeError("Can't call numpy() on Tensor that requires grad."),
+    TypeError("can't convert cuda:0 device type tensor to numpy."),
+):
+    says = ("^X=", "grad|cuda", r"pass X\.detach\(\)\.cpu\(\)\.numpy\(\)")
+    rejected_everywhere(str(error), Tensor(CLOUD, error), DtypeError, says, in_files="none")
+works("a matrix of numpy", partial(fit, np.asmatrix(CLOUD)), partial(fit, CLOUD))
 foreign = sparse.csr_array(CLOUD)
 foreign.data = foreign.data.astype(">f8")
 works("sparse of byte order >f8", partial(fit, foreign), partial(fit, sparse.csr_array(CLOUD)))
@@ -417,7 +473,10 @@ UNIT = CLOUD / abs(CLOUD).max()
 for scale, dtype, verb in [
     (1e-200, "f8", "underflow float64; multiply"),
     (1e-310, "f8", "underflow float64; multiply"),
+    (1e-154, "f8", "underflow float64; multiply"),
+    (1e-147, "f8", "underflow float64; multiply"),
     (1e-25, "f4", "underflow float32; multiply"),
+    (1e-16, "f4", "underflow float32; multiply"),
     (1e154, "f8", "overflow float64; divide"),
     (1e308, "f8", "overflow float64; divide"),
     (1e25, "f4", "overflow float32; divide"),
@@ -426,6 +485,13 @@ for scale, dtype, verb in [
     for X in (UNIT, sparse.csr_array(UNIT)):
         name = f"{type(X).__name__} of scale {scale} in {dtype}"
         rejected(name, partial(fit, (X * scale).astype(dtype)), ScaleError, says)
+for scale, dtype in [(1e-145, "f8"), (1e-15, "f4")]:
+    for n_neighbors in (15, None):
+        works(
+            f"{n_neighbors} neighbours at scale {scale} in {dtype}",
+            partial(fit, (UNIT * scale).astype(dtype), n_neighbors=n_neighbors),
+            partial(fit, UNIT.astype(dtype), n_neighbors=n_neighbors),
+        )
 says = ("^X holds", r"1e\+200", "overflow float64; divide")
 rejected(
     "sparse ones times 1e200", partial(fit, sparse.csr_array((UNIT > 0) * 1e200)), ScaleError, says

@@ -155,7 +155,6 @@ for name, X, says in [
     ("an empty list", [], ("Expected 2D array", "1D array", "Reshape")),
     ("a list of numbers", [1.0, 2.0, 3.0], ("Expected 2D array", "1D array", "Reshape")),
     ("empty rows", [[], [], []], ("array", r"0 feature.*\(3, 0\)", "minimum of 1 is required")),
-    ("a series", pd.Series([1.0, 2.0]), ("2-dimensional", "Series", "Pass a DataFrame")),
     ("four dimensions", CLOUD[None, None], ("array", "dim 4", "dim <= 2 is required")),
     ("a frame without rows", pd.DataFrame(CLOUD[:0]), ("array", "0 sample", "minimum of 1")),
     ("a sparse array without rows", sparse.csr_array((0, 3)), ("array", "0 sample", "minimum")),
@@ -163,6 +162,13 @@ for name, X, says in [
 ]:
     in_files = "rejected" if isinstance(X, np.ndarray | pd.DataFrame) else "none"
     rejected_everywhere(name, X, ValueError, says, in_files=in_files)
+for name, X in [
+    ("a series of pandas", pd.Series([1.0, 2.0])),
+    ("a series of polars", pl.Series([1.0, 2.0])),
+    ("a series of lists", pd.Series([[1.0, 2.0], [3.0, 4.0]])),
+]:
+    says = ("^X is", "Series", r"X\.to_frame\(\)")
+    rejected_everywhere(name, X, HeatSketchError, says, in_files="none")
 rejected_everywhere(
     "a frame without columns",
     pd.DataFrame(CLOUD[:, :0]),

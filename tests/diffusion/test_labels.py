@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from registry import SEEDS, affinity, circle, cloud, two_blobs
 from scipy import sparse
+from scipy.spatial.distance import cdist
 
-from heatsketch import HeatSketch
+from heatsketch import HeatLabels, HeatSketch
 from heatsketch.diffusion import degree_scaling, heat_operator, poisson_learning, symmetric_scaling
 from heatsketch.diffusion._duplicates import SharedRows
 from heatsketch.diffusion._labels import (
@@ -135,16 +136,19 @@ def test_only_points_without_links_keep_a_self_loop_of_weight_one(exponent, dtyp
 
 
 def test_labels_need_the_entries_in_memory():
-    X = cloud(20, 2)
-    model = HeatSketch(2, n_neighbors=None).fit(X)
-    message = (
-        "labels and fates need a graph of neighbours in memory, and the affinities are those of "
-        "all pairs, or on a cluster (AllPairs); use n_neighbors=15, and no cluster."
-    )
-    with pytest.raises(HeatSketchError) as raised:
-        link_weights(model.heat_operator_, np.ones(20))
-    assert str(raised.value) == message
-    assert raised.value.parameters == {"n_neighbors": 15}
+    X, y = cloud(20, 2), np.where(np.arange(20) < 4, np.arange(20) % 2, -1)
+    K = affinity(X, 0.5)
+    distances = cdist(X, X)
+    for parameters, given, remedy in [
+        ({"n_neighbors": None}, X, {"n_neighbors": 15}),
+        ({"metric": "precomputed", "n_neighbors": None}, distances, {"n_neighbors": 15}),
+        ({"affinity": "precomputed"}, K, {}),
+    ]:
+        with pytest.raises(HeatSketchError, match=r"n_neighbors=15.*csr_array") as raised:
+            HeatLabels(HeatSketch(2, **parameters)).fit(given, y)
+        assert raised.value.parameters == {"n_neighbors": 15}
+        advised = given if remedy else sparse.csr_array(np.where(K > 0.01, K, 0))
+        HeatLabels(HeatSketch(2, **parameters | remedy)).fit(advised, y)
 
 
 def test_a_point_of_weak_links_alone_gets_the_label_of_its_neighbor():

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from registry import circle
 
-from heatsketch import HeatSketch
+from heatsketch import HeatClustering, HeatLabels, HeatSketch
 from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError
 
 X = np.column_stack([circle(40), np.arange(40)])
@@ -55,3 +55,50 @@ def test_lists_of_other_lengths_or_none_are_rejected_by_their_row(name):
 def test_lists_of_text_are_rejected(frame):
     with pytest.raises(DtypeError, match="column 'e' of X has dtype"):
         HeatSketch(3).fit(frame({"e": [["a", "b"], ["c", "d"]]}))
+
+
+# --- tables of Arrow, and names of features ---------------------------------------------------
+
+
+def test_columns_of_arrow_tables_are_found_by_their_names():
+    table = pa.table(dict(zip("abc", X.T, strict=True)))
+    model = HeatSketch(3, power=2).fit(table)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    wanted = HeatSketch(3, power=2).fit(X)
+    assert (model.embedding_ == wanted.embedding_).all()
+    assert (model.transform(table.to_pandas()) == wanted.embedding_).all()
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.transform(table.rename_columns(["a", "b", "z"]))
+    small = HeatSketch(3, power=2).fit(table.cast(pa.schema([(n, pa.float32()) for n in "abc"])))
+    assert small.embedding_.dtype == np.float32
+
+
+@pytest.mark.parametrize("index", [pd.Index(np.arange(40) * 3), pd.Index(X[:, 1], name="when")])
+def test_index_of_pandas_in_an_arrow_table_is_no_feature(index):
+    frame = pd.DataFrame(X[:, :2], columns=["a", "b"], index=index)
+    table = pa.Table.from_pandas(frame)
+    assert table.num_columns == 3
+    model = HeatSketch(3, power=2).fit(table)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    assert (model.embedding_ == HeatSketch(3, power=2).fit(frame).embedding_).all()
+
+
+LABELS = np.where(np.arange(40) < 4, np.arange(40) % 2, -1)
+
+
+@pytest.mark.parametrize("kind", [HeatLabels, HeatClustering])
+def test_estimators_over_a_model_know_its_features(kind):
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    fitted = HeatSketch(3).fit(frame)
+    parameters = {"n_clusters": 2} if kind is HeatClustering else {}
+    for model, rows in [(None, frame), (HeatSketch(3), frame), (fitted, frame), (fitted, None)]:
+        found = kind(model=model, **parameters).fit(rows, LABELS)
+        assert found.feature_names_in_.tolist() == ["a", "b", "c"]
+        assert found.n_features_in_ == 3
+        found.predict(frame)  # which warns if names are lost
+        with pytest.raises(ValueError, match="feature names should match"):
+            found.predict(frame.rename(columns={"a": "z"}))
+    unnamed = kind(model=HeatSketch(3).fit(X), **parameters)
+    unnamed.feature_names_in_ = np.array(["old"])
+    assert not hasattr(unnamed.fit(None, LABELS), "feature_names_in_")
+    unnamed.predict(X)

@@ -66,8 +66,9 @@ def check_sparse(A: Any) -> None:
     if not (isinstance(A.matrix, SharedRows) or sparse.issparse(A.matrix)):
         raise HeatSketchError(
             "labels and fates need a graph of neighbours in memory, and the affinities are those "
-            f"of all pairs, or on a cluster ({type(A.matrix).__name__}); use n_neighbors=15, and "
-            "no cluster.",
+            "of all pairs, or on a cluster; use n_neighbors=15 for points or distances, a sparse "
+            "matrix for given affinities (such as scipy.sparse.csr_array(X), with zeros for small "
+            "ones), and no cluster.",
             n_neighbors=15,
         )
 

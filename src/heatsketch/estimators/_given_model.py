@@ -20,6 +20,8 @@ def fitted_model(estimator: Any, X: Any, default: HeatEmbedding) -> HeatEmbeddin
     if X is None and is_fitted:
         estimator.n_features_in_ = model.n_features_in_
         estimator.__dict__.pop("feature_names_in_", None)
+        if hasattr(model, "feature_names_in_"):
+            estimator.feature_names_in_ = model.feature_names_in_
         return model._as_fitted()
     X = check_numbers(estimator, X, reset=True)
     if not is_fitted:

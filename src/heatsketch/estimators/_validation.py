@@ -26,6 +26,7 @@ from heatsketch._core.checks import (
     check_nonnegative,
     check_not_filled,
     float_dtype,
+    is_arrow_table,
     native_numbers,
     stored,
 )
@@ -95,6 +96,7 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
         return _check_lazy(estimator, X, reset=reset)
     if getattr(estimator, "metric", None) == "precomputed":
         check_not_filled(X, "X")
+    _check_not_a_series(X)
     X = native_numbers(X)
     columns = [name for name in getattr(X, "columns", ()) if isinstance(name, str)]
     # A long double beyond float64 becomes infinity, which check_finite rejects with its position.
@@ -123,10 +125,20 @@ def check_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
     return X
 
 
+def _check_not_a_series(X: Any) -> None:
+    if hasattr(X, "to_frame") and len(X.shape) == 1:
+        raise HeatSketchError(
+            f"X is a {type(X).__name__} of {len(X)} values, which is one column; pass "
+            "X.to_frame() if each value is a point."
+        )
+
+
 def _float_dtype(X: Any) -> np.dtype:
     """Return float32 if it represents all columns exactly, else float64."""
+    if is_arrow_table(X):
+        return float_dtype(*(field.type.to_pandas_dtype() for field in X.schema))
     if not hasattr(X, "columns"):
-        return float_dtype(X.dtype if hasattr(X, "dtype") else np.asarray(X).dtype)
+        return float_dtype(X.dtype)
     is_exact = {str(dtype).lower() for dtype in X.dtypes} <= _EXACT_IN_FLOAT32
     return np.dtype(np.float32 if is_exact else np.float64)
 
@@ -184,14 +196,15 @@ def check_scale(X: Any, *, dtype: Any, reset: bool) -> None:
     limits = np.finfo(dtype)
     # Half of the range, since two points may lie on opposite sides of zero.
     if largest > np.sqrt(float(limits.max) / X.shape[1]) / 2:
-        problem, remedy = "overflow", f"divide X by {largest:.0e}"
-    elif reset and 0 < largest < np.sqrt(float(limits.tiny)):
-        problem, remedy = "underflow", f"multiply X by {1 / max(largest, 1e-300):.0e}"
+        problem, remedy = "squares overflow", f"divide X by {largest:.0e}"
+    # Differences that are much smaller must have normal squares, too: subnormal ones lack digits.
+    elif reset and 0 < largest < np.sqrt(float(limits.tiny / limits.eps)):
+        factor = 1 / max(largest, 1e-300)
+        problem, remedy = "squared differences may underflow", f"multiply X by {factor:.0e}"
     else:
         return
     raise ScaleError(
-        f"X holds numbers as large as {largest:.3g}, whose squares {problem} {dtype}; "
-        f"{remedy} first."
+        f"X holds numbers as large as {largest:.3g}, whose {problem} {dtype}; {remedy} first."
     )
 
 
