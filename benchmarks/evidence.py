@@ -72,7 +72,7 @@ SCRIPTS = {
         ["compare.json"],
     ),
     "labels": Script(
-        "benchmarks/labels.py --accuracy --coverage --suspects --scale --fates --fresh",
+        "benchmarks/labels.py --accuracy --coverage --rare --suspects --scale --fates --fresh",
         ["labels.json"],
     ),
     "fates": Script("benchmarks/fates.py", ["fates.json"]),

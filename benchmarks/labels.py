@@ -4,6 +4,7 @@
 
     python benchmarks/labels.py                       # accuracy with 1 and 5 labels of each class
     python benchmarks/labels.py --coverage            # of the sets of predict_set
+    python benchmarks/labels.py --rare                # the same, with rare classes
     python benchmarks/labels.py --suspects            # precision of finding wrong labels
     python benchmarks/labels.py --scale [--points N]  # 697,526 points of 15 features by default
     python benchmarks/labels.py --fates [--points N]  # against a direct solver, and one million
@@ -38,10 +39,22 @@ from timing import RESULTS, forget_peak, memory, read, write
 from usefulness_data import debian_text, mnist
 
 from heatsketch import HeatLabels, HeatSketch
+from heatsketch.exceptions import RareClassWarning
 
 SEEDS, RATES, ALPHAS = range(20), (1, 5), (0.2, 0.8, 0.99)
 N_OTHERS = 10  # neighbours of the other methods
 COVERAGE, N_LABELS = 0.9, 100
+N_RARE_SEEDS, N_RARE_POINTS, N_MODELS = 40, 800, 4
+# Classes, their frequencies (proportional to a power of their rank), the standard deviation of
+# their centres (1 within each class, 10 features), and the number of labels.
+RARE = {
+    "20 equal": (20, 0.0, 1.0, 40),
+    "20 Zipf": (20, -1.0, 1.0, 40),
+    "50 equal": (50, 0.0, 1.0, 100),
+    "50 equal, more labels": (50, 0.0, 1.0, 300),
+    "50 Zipf": (50, -1.0, 1.0, 200),
+    "30 Zipf, overlapping": (30, -1.5, 0.5, 100),
+}
 WRONG, N_WRONG_SEEDS = 0.1, 5
 N_SCALE, N_CLASSES = 697_526, 10
 N_DIRECT, N_FATES = 20_000, 1_000_000
@@ -171,13 +184,57 @@ def coverage(keep, is_there, options):
             known = np.random.default_rng(seed).permutation(len(truth))[:N_LABELS]
             y = np.full(len(truth), -1)
             y[known] = truth[known]
-            labels = HeatLabels(model, random_state=seed).fit(None, y)
-            sets = np.zeros((np.sum(y < 0), truth.max() + 1), bool)  # some class may have no label
-            sets[:, labels.classes_] = labels.predict_set(data(name)[0][y < 0], coverage=COVERAGE)
+            sets = sets_of(model, data(name)[0], truth, y, seed)
             shares.append(sets[np.arange(len(sets)), truth[y < 0]].mean())
             sizes.append(sets.sum(axis=1).mean())
         found = {**summary("share that holds the truth", shares), "labels": N_LABELS}
         keep("coverage", name, None, {**found, "classes in a set": round(np.mean(sizes), 2)})
+
+
+def sets_of(model, X, truth, y, seed):
+    """Return the sets of rows without a label; a column for each class, with a label or not."""
+    labels = HeatLabels(model, random_state=seed).fit(None, y)
+    sets = np.zeros((np.sum(y < 0), truth.max() + 1), bool)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RareClassWarning)
+        sets[:, labels.classes_] = labels.predict_set(X[y < 0], coverage=COVERAGE)
+    return sets
+
+
+@cache
+def clusters(name, seed):
+    n_classes, power, spread, _ = RARE[name]
+    rng, frequencies = np.random.default_rng(seed), np.arange(1.0, n_classes + 1) ** power
+    truth = rng.choice(n_classes, N_RARE_POINTS, p=frequencies / frequencies.sum())
+    centres = spread * rng.standard_normal((n_classes, 10))
+    X = centres[truth] + rng.standard_normal((N_RARE_POINTS, 10))
+    return X, truth, HeatSketch(1, power=1).fit(X)
+
+
+def rare(keep, is_there, options):
+    for name, (*_, n_labels) in RARE.items():
+        if is_there("rare", name):
+            continue
+        shares, sure, known_classes, all_classes, sizes = [], [], [], [], []
+        for seed in range(N_RARE_SEEDS):
+            X, truth, model = clusters(name, seed % N_MODELS)
+            known = np.random.default_rng(seed).permutation(len(truth))[:n_labels]
+            y = np.full(len(truth), -1)
+            y[known] = truth[known]
+            sets = sets_of(model, X, truth, y, seed)
+            holds = sets[np.arange(len(sets)), truth[y < 0]]
+            is_all = bool((sets.sum(axis=1) == len(np.unique(truth[known]))).all())
+            shares.append(holds.mean())
+            sure.append(1.0 if is_all else holds.mean())
+            known_classes.append(np.isin(truth[y < 0], truth[known]).mean())
+            all_classes.append(is_all)
+            sizes.append(sets.sum(axis=1).mean())
+        found = {**summary("share that holds the truth", shares), "labels": n_labels}
+        found |= {"classes in a set": round(np.mean(sizes), 2)}
+        found |= {"share whose class has a label": round(np.mean(known_classes), 4)}
+        found |= {"samples with all classes": round(np.mean(all_classes), 3)}
+        found |= {"share, if all classes are any class": round(np.mean(sure), 4)}
+        keep("rare", name, None, found)
 
 
 # --- wrong labels -------------------------------------------------------------------------------
@@ -344,7 +401,7 @@ def versions():
     return found
 
 
-SECTIONS = {f.__name__: f for f in (accuracy, coverage, suspects, scale, fates)}
+SECTIONS = {f.__name__: f for f in (accuracy, coverage, rare, suspects, scale, fates)}
 
 
 def main():

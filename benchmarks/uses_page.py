@@ -125,6 +125,10 @@ def coverage():
     )
 
 
+def rare():
+    return by_row("rare")
+
+
 def suspects():
     return (
         "Average precision of finding labels when 10 % are wrong (by chance: 0.1), mean over\n"
@@ -346,6 +350,7 @@ PARTS = {
     compare_size: "how_to/compare",
     accuracy: "how_to/labels",
     coverage: "how_to/labels",
+    rare: "how_to/labels",
     suspects: "how_to/labels",
     labels_scale: "how_to/labels",
     fates: "how_to/fates",

@@ -25,6 +25,7 @@
          ├─ DisconnectedGraphWarning        the graph is not connected
          ├─ ZeroDiagonalWarning             a given affinity without self-loops
          ├─ FarPointWarning                 new points far from all training points
+         ├─ RareClassWarning                too few labels to tell classes apart with confidence
          └─ UnderflowWarning                the power is too large for the dtype
 
 Every message names the argument, shows its value and gives a remedy.
@@ -53,6 +54,7 @@ __all__ = [
     "NotStorableError",
     "OutputError",
     "OutputExistsError",
+    "RareClassWarning",
     "ScaleError",
     "ScalingError",
     "ScalingFailure",
@@ -235,6 +237,10 @@ class ZeroDiagonalWarning(HeatSketchWarning):
 
 class FarPointWarning(HeatSketchWarning):
     """New points so far from the training points that only the nearest counts."""
+
+
+class RareClassWarning(HeatSketchWarning):
+    """Sets that must hold all classes, since many classes have too few labels."""
 
 
 class UnderflowWarning(HeatSketchWarning):

@@ -15,6 +15,7 @@ from heatsketch.diffusion._labels import (
     class_weights,
     conformal_threshold,
     label_sources,
+    n_held_out,
     neighbor_means,
     potentials,
 )
@@ -206,14 +207,17 @@ def test_thresholds_cover_a_new_score(n_scores, coverage):
     assert exact >= coverage
 
 
-@pytest.mark.parametrize(("coverage", "needed"), [(0.5, 1), (0.8, 4), (0.9, 9), (0.95, 19)])
-def test_thresholds_need_scores(coverage, needed):
+@pytest.mark.parametrize(
+    ("coverage", "needed", "n_labels"),
+    [(0.5, 1, 2), (0.8, 4, 8), (0.9, 9, 18), (0.95, 19, 38), (0.96, 24, 72)],
+)
+def test_thresholds_need_scores(coverage, needed, n_labels):
     assert conformal_threshold(np.arange(float(needed)), coverage) == needed - 1
     with pytest.raises(HeatSketchError) as caught:
         conformal_threshold(np.arange(needed - 1.0), coverage)
     assert str(caught.value) == (
-        f"coverage={coverage} needs {needed} labels to be held out, and half of the labels of each "
-        f"class are {needed - 1}; label at least {2 * needed} rows, an even number of each class, "
-        "or use a smaller coverage."
+        f"coverage={coverage} needs {needed} labels to be held out, and {needed - 1} are; "
+        f"label at least {n_labels} rows, or use a smaller coverage."
     )
     assert caught.value.parameters == {"coverage": coverage}
+    assert n_held_out(n_labels) == needed > n_held_out(n_labels - 1)

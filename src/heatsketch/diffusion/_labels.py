@@ -43,6 +43,9 @@ VOTING_SHARPNESS = 2  # for neighbours that vote on a label
 HORIZON = 2500
 TOLERANCE = 1e-6
 CONFIDENCE = 4.0
+# With a third of the labels held out, all labels of a class are held out less often than with half
+# of them; a coverage of 95 % needs 19.
+HALF_UP_TO = 19
 # Maximum number of sweeps until probabilities have the given means, and the tolerance of these.
 MOST_SWEEPS, SHARE_TOLERANCE = 1000, 1e-6
 
@@ -265,6 +268,18 @@ def class_weights(scores: np.ndarray, scale: float, priors: Any) -> np.ndarray:
     return weights
 
 
+def n_held_out(n_labels: int) -> int:
+    """Return how many labels are held out: a third, or half up to 19.
+
+    Examples
+    --------
+    >>> from heatsketch.diffusion._labels import n_held_out
+    >>> [n_held_out(n_labels) for n_labels in (5, 18, 50, 100)]
+    [2, 9, 19, 33]
+    """
+    return max(n_labels // 3, min(n_labels // 2, HALF_UP_TO))
+
+
 def conformal_threshold(scores: np.ndarray, coverage: float) -> float:
     r"""Return the :math:`\lceil (m + 1) c \rceil`-th smallest of ``m`` scores.
 
@@ -283,10 +298,10 @@ def conformal_threshold(scores: np.ndarray, coverage: float) -> float:
     rank = math.ceil((len(scores) + 1) * coverage * (1 - 1e-12))
     if rank > len(scores):
         needed = math.ceil(coverage / (1 - coverage) * (1 - 1e-12))
+        n_labels = 2 * needed if needed <= HALF_UP_TO else 3 * needed
         raise HeatSketchError(
-            f"coverage={coverage!r} needs {needed} labels to be held out, and half of the labels "
-            f"of each class are {len(scores)}; label at least {2 * needed} rows, an even number of "
-            "each class, or use a smaller coverage.",
+            f"coverage={coverage!r} needs {needed} labels to be held out, and {len(scores)} are; "
+            f"label at least {n_labels} rows, or use a smaller coverage.",
             coverage=coverage,
         )
     return float(np.sort(scores)[rank - 1])

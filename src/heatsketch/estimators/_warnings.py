@@ -16,6 +16,7 @@ from heatsketch.exceptions import (
     DisconnectedGraphWarning,
     FarPointWarning,
     HeatSketchWarning,
+    RareClassWarning,
     UnderflowWarning,
     ZeroDiagonalWarning,
 )
@@ -155,6 +156,17 @@ def warn_about_unlabelled_components(n_rows: int, n_all: int) -> None:
             "which all classes are equally probable; label a row of each component, or fit with "
             "a larger n_neighbors.",
         )
+
+
+def warn_about_rare_classes(coverage: float) -> None:
+    """Warn that sets must hold all classes to reach a coverage."""
+    _warn(
+        RareClassWarning,
+        f"coverage={coverage!r} is only reached by sets of all classes, because too many classes "
+        "have only held-out labels, and points of classes without any label are in no set; label "
+        "more rows, or use a smaller coverage.",
+        coverage=coverage,
+    )
 
 
 def warn_about_far_points(

@@ -19,6 +19,7 @@ from heatsketch.diffusion._labels import (
     conformal_threshold,
     label_margins,
     label_sources,
+    n_held_out,
     neighbor_means,
     potentials,
     score_scale,
@@ -28,7 +29,10 @@ from heatsketch.estimators._base import HeatEmbedding, checks_parameters
 from heatsketch.estimators._callbacks import CallbackSupportMixin, fit_progress
 from heatsketch.estimators._given_model import fitted_model
 from heatsketch.estimators._validation import MACHINE_CONSTRAINTS, check_numbers, seed_of
-from heatsketch.estimators._warnings import warn_about_unlabelled_components
+from heatsketch.estimators._warnings import (
+    warn_about_rare_classes,
+    warn_about_unlabelled_components,
+)
 from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.exceptions import HeatSketchError
 
@@ -63,14 +67,24 @@ class Suspects(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """Rule that converts scores of points to class probabilities."""
+    """Rule that converts scores of points to class probabilities.
+
+    ``has_label`` marks the classes that the rule has labels of. It has scores of these only; the
+    others get probability zero.
+    """
 
     potentials: np.ndarray
     scale: float
     weights: np.ndarray
+    has_label: np.ndarray
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        return class_probabilities(scores, self.scale, self.weights)
+        found = class_probabilities(scores, self.scale, self.weights)
+        if self.has_label.all():
+            return found
+        all_classes = np.zeros((len(found), len(self.has_label)))
+        all_classes[:, self.has_label] = found
+        return all_classes
 
 
 class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -184,14 +198,13 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             n_rows = len(model.embedding_)
             labels, weights = self._encoded(y, label_weights, n_rows)
             priors = self._checked_priors()
-            self.held_out_ = _half_of_each_class(labels, seed_of(self.random_state))
+            self.held_out_ = _some_labels(labels, seed_of(self.random_state))
             rest = labels.copy()
             rest[self.held_out_] = -1
             scores = self._spread(model, [labels, rest], weights, priors)
             self.label_distributions_ = self._rules[0].probabilities(scores[0])
-            self._held_out_scores = _conformal_scores(
-                self._rules[1].probabilities(scores[1])[self.held_out_], labels[self.held_out_]
-            )
+            found = self._rules[1].probabilities(scores[1][self.held_out_])
+            self._held_out_scores = -found[np.arange(len(found)), labels[self.held_out_]]
             _warn_about_components(model, labels)
             self.model_, self._labels = model, labels
         self.transduction_ = self._most_probable(self.label_distributions_)
@@ -237,17 +250,28 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         r"""Return sets of classes that contain the true class with given probability.
 
         This is split conformal prediction. Labels are propagated again without those of the rows
-        ``held_out_``: half of the labels of each class, rounded down. A class is in the set if its
-        probability reaches a threshold, which is chosen so that the true classes of about a share
-        ``coverage`` of the held-out rows reach it.
+        ``held_out_``. These are drawn at random from all labels: a third of them, or half of them
+        up to 19. A class is in the set if its probability reaches a threshold, which is chosen so
+        that the true classes of about a share ``coverage`` of the held-out rows reach it. Classes
+        all of whose labels are held out have probability zero.
 
-        If the labelled rows are a random sample of the points, the sets of other points contain the
-        true class with probability at least ``coverage``, and at most :math:`1 / (m + 1)` more for
-        ``m`` held-out labels, however wrong the model is. This is a mean over samples of labels:
-        with ``m = 20`` the share in one sample has a standard deviation of about 6 %, with 100 of
-        3 %. It is also a mean over classes, in the proportions of the labels. With too few held-out
-        labels, ``m < coverage / (1 - coverage)`` (fewer than 9 for 90 %), all sets would contain
-        all classes, and an error is raised.
+        If the labelled rows are a random sample of the rows of ``X`` that the model was fitted to,
+        the sets of the other rows contain the true class with probability at least ``coverage``,
+        and at most :math:`1 / (m + 1)` more for ``m`` held-out labels without ties, however wrong
+        the model is. For new points this holds approximately if they come from the same
+        population: the graph was built without them. It does not hold if labels were chosen, for
+        instance the same number of each class, unless the classes are equally frequent.
+
+        The probability is a mean over samples of labels: with ``m = 20`` the share in one sample
+        has a standard deviation of about 6 %, with 100 of 3 %. It is also a mean over classes, in
+        the proportions of the labels; rare classes may be in few sets. Points whose class has no
+        label at all count as points whose sets do not contain the true class.
+
+        If more than about a share ``1 - coverage`` of the held-out labels are of classes all of
+        whose labels are held out, no smaller set has the guarantee: each set then contains all of
+        ``classes_``, with a warning, and does not contain the true class of points whose class has
+        no label. With too few held-out labels, ``m < coverage / (1 - coverage)`` (fewer than 9 for
+        90 %), an error is raised.
 
         Parameters
         ----------
@@ -266,7 +290,9 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise HeatSketchError(f"coverage={coverage!r} must be between 0 and 1; use 0.9.")
         check_is_fitted(self)
         threshold = conformal_threshold(self._held_out_scores, coverage)
-        return 1 - self._probabilities(X, 1) <= threshold
+        if threshold == 0:
+            warn_about_rare_classes(coverage)
+        return -self._probabilities(X, 1) <= threshold
 
     @with_n_jobs
     def suspects(self) -> Suspects:
@@ -353,15 +379,19 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """Propagate several labellings together; return scores in the order of ``X``."""
         A, order = model._training_operator("fit"), model.order_
         n_classes, exponent = len(self.classes_), _exponent(model)
-        sources = [label_sources(labels, n_classes, weights)[order] for labels in labellings]
+        have_label = [np.bincount(some[some >= 0], minlength=n_classes) > 0 for some in labellings]
+        sources = [
+            label_sources(labels, n_classes, weights)[np.ix_(order, has_label)]
+            for labels, has_label in zip(labellings, have_label, strict=True)
+        ]
         links = link_weights(A, 1 / A.s, exponent=exponent)
         u, self.n_products_ = potentials(links, np.hstack(sources))
-        parts = np.split(u, len(labellings), axis=1)
+        parts = np.split(u, [sources[0].shape[1]], axis=1)
         parts = [np.ascontiguousarray(part) for part in parts]
         scores = [
             model._in_given_order(neighbor_means(A, part, exponent=exponent)) for part in parts
         ]
-        self._rules = tuple(map(_rule, parts, scores, [priors] * len(parts)))
+        self._rules = tuple(map(_rule, parts, scores, [priors] * len(parts), have_label))
         return scores
 
     def _probabilities(self, X: Any, which: int) -> np.ndarray:
@@ -395,26 +425,25 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _rule(u: np.ndarray, scores: np.ndarray, priors: Any) -> _Rule:
+def _rule(u: np.ndarray, scores: np.ndarray, priors: Any, has_label: np.ndarray) -> _Rule:
     scale = score_scale(scores)
-    return _Rule(u, scale, class_weights(scores, scale, priors))
+    if priors is not None:
+        priors = priors[has_label] / priors[has_label].sum()
+    return _Rule(u, scale, class_weights(scores, scale, priors), has_label)
 
 
 def _exponent(model: HeatEmbedding) -> float:
     return SHARPNESS if model.affinity == "gaussian" else 1
 
 
-def _half_of_each_class(labels: np.ndarray, seed: int) -> np.ndarray:
-    """Return the rows of half of the labels of each class, rounded down, sorted."""
+def _some_labels(labels: np.ndarray, seed: int) -> np.ndarray:
+    """Return the rows of some labels, drawn at random from all, sorted.
+
+    A share of each class would not be exchangeable with the other rows: each of its classes would
+    also have labels that are not drawn.
+    """
     known = np.random.default_rng(seed).permutation(np.flatnonzero(labels >= 0))
-    by_class = known[np.argsort(labels[known], kind="stable")]
-    counts = np.bincount(labels[known])
-    places = np.arange(len(known)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.sort(by_class[places < np.repeat(counts // 2, counts)])
-
-
-def _conformal_scores(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    return 1 - probabilities[np.arange(len(labels)), labels]
+    return np.sort(known[: n_held_out(len(known))])
 
 
 def _warn_about_components(model: HeatEmbedding, labels: np.ndarray) -> None:
