@@ -26,6 +26,7 @@
          ├─ ZeroDiagonalWarning             a given affinity without self-loops
          ├─ FarPointWarning                 new points far from all training points
          ├─ RareClassWarning                too few labels to tell classes apart with confidence
+         ├─ SaturationWarning               heat spreads too slowly over a long graph
          └─ UnderflowWarning                the power is too large for the dtype
 
 Every message names the argument, shows its value and gives a remedy.
@@ -55,6 +56,7 @@ __all__ = [
     "OutputError",
     "OutputExistsError",
     "RareClassWarning",
+    "SaturationWarning",
     "ScaleError",
     "ScalingError",
     "ScalingFailure",
@@ -241,6 +243,10 @@ class FarPointWarning(HeatSketchWarning):
 
 class RareClassWarning(HeatSketchWarning):
     """Sets that must hold all classes, since many classes have too few labels."""
+
+
+class SaturationWarning(HeatSketchWarning):
+    """A graph so long that distances along it saturate."""
 
 
 class UnderflowWarning(HeatSketchWarning):

@@ -8,6 +8,7 @@ from registry import cloud
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 from scipy.spatial.distance import cdist, pdist
+from scipy.stats import spearmanr
 from sklearn.datasets import load_digits
 
 from heatsketch import HeatSketch
@@ -36,6 +37,7 @@ from heatsketch.diffusion._confidence import scale_interval
 from heatsketch.exceptions import (
     DisconnectedGraphWarning,
     HeatSketchError,
+    SaturationWarning,
 )
 from heatsketch.graph import neighbor_graph
 from heatsketch.graph._neighbors import label_components
@@ -243,7 +245,7 @@ def test_eigenvalues_outside_the_interval_are_solved_for_all_the_same(monkeypatc
     exact = np.linalg.solve(np.eye(200) - ALPHA * dense(A), G)
     too_small, whole = Interval(-0.01, 0.5), Interval(-1.0, 1.0)
     monkeypatch.setattr(all_times, "spectrum", lambda *args: too_small)
-    found, n_products = resolvent(A, G.copy())
+    found, n_products, *_ = resolvent(A, G.copy())
     assert np.linalg.norm(found - exact) < 2 * TOLERANCE * np.linalg.norm(exact)
     assert n_products == n_products_for(too_small) + n_products_for(whole)
 
@@ -444,3 +446,81 @@ def test_pseudotime_is_the_distance_in_the_embedding():
     assert np.allclose(found, np.linalg.norm(model.embedding_ - model.embedding_[7], axis=1))
     single = HeatSketch(32, power=4).fit(X)
     assert (single.pseudotime(7).distance == found).all()
+
+
+# --- the horizon ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n_nodes", "horizon", "is_exceeded"),
+    [
+        (150, HORIZON, False),
+        (400, 10 * HORIZON, False),
+        (700, 100 * HORIZON, False),
+        (2500, 100 * HORIZON, True),
+    ],
+)
+def test_the_horizon_is_the_first_beyond_the_slowest_direction(n_nodes, horizon, is_exceeded):
+    """The gap of a path is about pi^2 / (3 n^2)."""
+    A, G = walk(path(n_nodes)), gaussian_matrix(n_nodes, 1, seed=0)
+    found = resolvent(A, A.deflate(G), horizon=None)
+    assert (found.horizon, found.is_exceeded) == (horizon, is_exceeded)
+    gap = np.pi**2 / 3 / n_nodes**2
+    assert horizon == HORIZON or gap < 10 / horizon
+    assert (gap < 1 / horizon) == is_exceeded
+    given = resolvent(A, A.deflate(G), horizon=horizon)
+    assert (given.block == found.block).all()
+
+
+def test_distances_along_a_long_path_do_not_saturate():
+    """With a horizon of 10,000 the correlation is .35, and with 100,000 it is .987."""
+    K, places = path(1200), np.random.default_rng(0).permutation(1200)
+    model = HeatSketch(32, affinity="precomputed", weighting="random_walk").fit(
+        K[places][:, places]
+    )
+    assert model.horizon_ == 100 * HORIZON
+    root = int(np.argmin(places))
+    assert spearmanr(model.pseudotime(root).distance, places).statistic > 0.995
+    single = HeatSketch(32, power=2, affinity="precomputed", weighting="random_walk")
+    single.fit(K[places][:, places])
+    assert (single.pseudotime(root).distance == model.pseudotime(root).distance).all()
+
+
+@pytest.mark.filterwarnings("ignore::heatsketch.exceptions.SaturationWarning")
+def test_diffusion_along_a_long_path_is_that_of_its_horizon(monkeypatch):
+    """Weights of coordinates, and the sum applied to a block, have the horizon of the model."""
+    monkeypatch.setattr(all_times, "HORIZONS", (10, 100, 1000))
+    model = HeatSketch(40, affinity="precomputed").fit(path(60))
+    A = model.heat_operator_
+    assert model.horizon_ == 1000
+    alpha, matrix = 1 - 1 / 1000, dense(A)
+    exact = np.linalg.matrix_power(matrix, model.power_) @ np.linalg.inv(
+        np.eye(60) - alpha * matrix
+    )
+    found = model._diffused(A, np.eye(60))
+    assert np.linalg.norm(found - exact) < 1e-4 * np.linalg.norm(exact)
+    values = np.linalg.eigvalsh(exact)[::-1][:2]
+    v = model._weighted(np.ones((60, 1)), A)[:, 0]
+    lengths = np.linalg.norm(model.diffusion_map(2).coordinates / v[:, np.newaxis], axis=0)
+    assert lengths == pytest.approx(values, rel=1e-2)
+
+
+def test_a_path_beyond_the_longest_horizon_warns(monkeypatch):
+    monkeypatch.setattr(all_times, "HORIZONS", (10, 100))
+    with pytest.warns(SaturationWarning, match=r"power='all': .* 100 steps"):
+        HeatSketch(8, affinity="precomputed").fit(path(60))
+
+
+def test_drift_uses_one_horizon(monkeypatch):
+    monkeypatch.setattr(all_times, "HORIZONS", (200, 1000))
+    options = {"affinity": "precomputed", "weighting": "random_walk"}
+    closed = path(40).tolil()
+    closed[0, 39] = closed[39, 0] = 1
+    models = [HeatSketch(16, **options).fit(K) for K in (path(40), sparse.csr_array(closed))]
+    assert [model.horizon_ for model in models] == [1000, 200]
+    again = models[1]._from(models[1].power_, 1000)
+    assert again.horizon_ == 1000
+    found = models[0].drift(models[1])
+    both = [m._from(max(m.power_ for m in models), 1000).embedding_ for m in models]
+    assert found.total == pytest.approx(np.sum((both[0] - both[1]) ** 2))
+    assert models[1].drift(models[0]).total == pytest.approx(found.total)

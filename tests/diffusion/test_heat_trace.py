@@ -8,9 +8,9 @@ from sklearn.datasets import load_digits
 from heatsketch import HeatSketch
 from heatsketch.diffusion import gaussian_matrix, heat_operator, heat_trace, rademacher_matrix
 from heatsketch.diffusion._all_times import resolvent
-from heatsketch.diffusion._heat_trace import _steps_to_few, diffuse_until, trace_of_block
+from heatsketch.diffusion._heat_trace import FALL, _steps_to_few, diffuse_until, trace_of_block
 from heatsketch.diffusion._normalization import SCALINGS
-from heatsketch.estimators.heat_sketch import DIRECTIONS_PER_COMPONENT, FALL
+from heatsketch.estimators.heat_sketch import DIRECTIONS_PER_COMPONENT
 from heatsketch.testing import tolerance
 
 

@@ -33,7 +33,7 @@ see :meth:`Components.offsets`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -53,8 +53,11 @@ from heatsketch.diffusion._chebyshev import (
     ratio,
 )
 
-# Results level off at 1000 for real data, and at 10,000 for long curves: docs/background/method.md.
+# Results level off at 1000 for real data, and at 10,000 for most curves: docs/background/method.md.
+# Where heat spreads more slowly, an estimator uses the first of HORIZONS that is long enough. The
+# number of products grows with the root of the horizon, to 3750 for the longest.
 HORIZON = 10_000
+HORIZONS = (HORIZON, 10 * HORIZON, 100 * HORIZON)
 # Relative error of distances; that of a sketch of 64 components is 9 %.
 TOLERANCE = 0.01
 # Lanczos: checked after FIRST_CHECK steps, and then after every quarter more. The interval is
@@ -78,10 +81,17 @@ class Resolvent(NamedTuple):
         :math:`W = (I - \alpha \tilde A)^{-1} B` for the given block ``B``.
     n_products : int
         Products with ``A``, those of single vectors not counted.
+    horizon : float
+        ``T``, given or chosen.
+    is_exceeded : bool
+        Whether the slowest direction decays more slowly than the horizon, so that distances along
+        it saturate.
     """
 
     block: Any
     n_products: int
+    horizon: float
+    is_exceeded: bool
 
 
 def sketch_all_times(
@@ -143,7 +153,9 @@ def sketch_all_times(
     return Y if components is None else add_offsets(Y, labels, components.offsets(G, Y))
 
 
-def all_times_weights(values: np.ndarray, first_power: float) -> np.ndarray:
+def all_times_weights(
+    values: np.ndarray, first_power: float, horizon: float = HORIZON
+) -> np.ndarray:
     r"""Return :math:`f(x) = x^{p_0} / (1 - \alpha x)` for some eigenvalues.
 
     Examples
@@ -153,7 +165,7 @@ def all_times_weights(values: np.ndarray, first_power: float) -> np.ndarray:
     >>> all_times_weights(np.array([0.9, 0.5]), 1).round(1)
     array([9., 1.])
     """
-    return values**first_power / (1 - (1 - 1 / HORIZON) * values)
+    return values**first_power / (1 - (1 - 1 / horizon) * values)
 
 
 def resolvent(
@@ -162,7 +174,7 @@ def resolvent(
     *,
     components: Components | None = None,
     tolerance: float = TOLERANCE,
-    horizon: float = HORIZON,
+    horizon: float | None = HORIZON,
 ) -> Resolvent:
     r"""Apply :math:`(I - \alpha \tilde A)^{-1}` to a block.
 
@@ -173,8 +185,11 @@ def resolvent(
         Overwritten.
     components : Components, optional
         Required if the graph has several.
-    tolerance, horizon : float
+    tolerance : float
         As for :func:`sketch_all_times`.
+    horizon : float or None
+        As for :func:`sketch_all_times`; None uses the first of ``HORIZONS`` that the slowest
+        direction does not exceed.
 
     Returns
     -------
@@ -187,13 +202,12 @@ def resolvent(
     >>> from heatsketch.diffusion._all_times import resolvent
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> A = heat_operator(K, symmetric_scaling(K))
-    >>> block, n_products = resolvent(A, np.array([[1.0], [-1.0]]), tolerance=1e-6)
-    >>> block.round(3)
+    >>> resolvent(A, np.array([[1.0], [-1.0]]), tolerance=1e-6).block.round(3)
     array([[ 1.5],
            [-1.5]])
     """
-    end = horizon / (horizon - 1)
-    interval, found, n_products = spectrum(A, components, end), None, 0
+    horizon, interval = _first_long_enough(A, components, [horizon] if horizon else HORIZONS)
+    end, is_exceeded, found, n_products = horizon / (horizon - 1), interval.high == 1, None, 0
     while True:
         block = without_stationary(A, block, components, out=block)
         coefficients, size = _coefficients(interval, end, tolerance), frobenius_norm(block)
@@ -205,10 +219,22 @@ def resolvent(
         found = vectors.totals[0] if found is None else found + vectors.totals[0]
         n_products += vectors.degree
         if interval == WHOLE or ratio(frobenius_norm(vectors.current), size) <= 2:
-            return Resolvent(without_stationary(A, found, components, out=found), n_products)
+            found = without_stationary(A, found, components, out=found)
+            return Resolvent(found, n_products, horizon, is_exceeded)
         # The vectors grew, so eigenvalues lie outside. The remaining right-hand side is known.
         block = vectors.current / math.cosh(vectors.degree * math.acosh(_pole(interval, end)))
         interval = WHOLE
+
+
+def _first_long_enough(
+    A: Any, components: Components | None, horizons: Sequence[float]
+) -> tuple[float, Interval]:
+    """Return the first horizon beyond the slowest direction, or the last, and the interval."""
+    for horizon in horizons:
+        interval = spectrum(A, components, horizon / (horizon - 1))
+        if interval.high < 1:
+            break
+    return horizon, interval
 
 
 WHOLE = Interval(-1.0, 1.0)
@@ -261,7 +287,7 @@ def spectrum(A: Any, components: Components | None = None, end: float = 1.0) -> 
         return Interval(0.0, 0.5)  # nothing but stationary directions
     current, previous, check = current / length, None, FIRST_CHECK
     diagonal, side, interval = list[float](), [0.0], None
-    for n_steps in range(1, min(MOST_STEPS, A.shape[0]) + 1):
+    for n_steps in range(1, min(_most_steps(end), A.shape[0]) + 1):
         w, factors = A.stationary_coefficients(current), (1.0, 0.0, side[-1])
         following, _ = A.step(current, w, factors=factors, out=previous)
         square, along, beyond = _products(current, following)
@@ -288,6 +314,11 @@ def spectrum(A: Any, components: Components | None = None, end: float = 1.0) -> 
     return interval if interval is not None and found.high <= interval.high else found
 
 
+def _most_steps(end: float) -> int:
+    """Return the largest number of Lanczos steps, which grows as that of products does."""
+    return MOST_STEPS if end == 1 else round(MOST_STEPS * max(1, (HORIZON * (end - 1)) ** -0.5))
+
+
 def _hidden(n_steps: int, n_rows: int) -> float:
     """Bound how far an eigenvalue lies beyond the largest Ritz value.
 
@@ -301,7 +332,14 @@ def _hidden(n_steps: int, n_rows: int) -> float:
 
 def _ends(diagonal: list[float], side: list[float]) -> tuple[float, float, float]:
     """Return a lower bound of the spectrum, its largest Ritz value and residual."""
-    values, vectors = eigh_tridiagonal(diagonal, side[1:-1])
+    n, sides = len(diagonal), side[1:-1]
+    if n <= MOST_STEPS:
+        values, vectors = eigh_tridiagonal(diagonal, sides)
+    else:  # all vectors would take gigabytes
+        both = [
+            eigh_tridiagonal(diagonal, sides, select="i", select_range=(i, i)) for i in (0, n - 1)
+        ]
+        values, vectors = map(np.hstack, zip(*both, strict=True))
     # An eigenvalue lies within the residual of each Ritz value.
     residuals = np.abs(side[-1] * vectors[-1])
     return values[0] - 2 * residuals[0] - 0.01, values[-1], residuals[-1]

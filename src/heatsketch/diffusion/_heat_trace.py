@@ -29,6 +29,7 @@ from heatsketch._core.partitioned import as_block, from_each_block, of_pieces
 from heatsketch._core.progress import steps
 
 GRAM_COLUMNS = 64  # columns whose inner products are used
+FALL = 0.15  # largest share of directions that a step may remove if the rest has settled
 FEWEST_COLUMNS = 16  # needed to estimate the number of directions
 
 
@@ -157,6 +158,18 @@ def diffuse_until(
         done()
     trace, error, found = np.array(seen).T
     return before, HeatTrace(np.array(powers), trace, error, found)
+
+
+def is_settled(directions: list[float]) -> bool:
+    """Return True if the last step hardly reduced the number of directions.
+
+    Examples
+    --------
+    >>> from heatsketch.diffusion._heat_trace import is_settled
+    >>> is_settled([9.0, 7.0]), is_settled([9.0, 8.0])
+    (False, True)
+    """
+    return len(directions) > 1 and directions[-1] >= (1 - FALL) * directions[-2]
 
 
 def _steps_to_few(powers: list[int], seen: list[Any], few: float) -> int:

@@ -17,6 +17,7 @@ from heatsketch.exceptions import (
     FarPointWarning,
     HeatSketchWarning,
     RareClassWarning,
+    SaturationWarning,
     UnderflowWarning,
     ZeroDiagonalWarning,
 )
@@ -118,6 +119,17 @@ def warn_about_decay(
             f"between points; {remedy}.",
             **_given(epsilon),
         )
+
+
+def warn_about_saturation(horizon: float) -> None:
+    """Warn that the sum over all times ends before heat has spread over the graph."""
+    _warn(
+        SaturationWarning,
+        f"power='all': heat needs more than {horizon:,} steps to spread over the graph, so that "
+        "distances along it, and pseudotime, hardly grow beyond a part of its length; use more "
+        "neighbours or fewer points.",
+        power="all",
+    )
 
 
 def warn_about_rounding(embedding: Any, *, power: float) -> None:

@@ -385,7 +385,7 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             for labels, has_label in zip(labellings, have_label, strict=True)
         ]
         links = link_weights(A, 1 / A.s, exponent=exponent)
-        u, self.n_products_ = potentials(links, np.hstack(sources))
+        u, self.n_products_, *_ = potentials(links, np.hstack(sources))
         parts = np.split(u, [sources[0].shape[1]], axis=1)
         parts = [np.ascontiguousarray(part) for part in parts]
         scores = [

@@ -34,7 +34,7 @@ from heatsketch.diffusion._distances import (
     diffusion_neighbors,
 )
 from heatsketch.diffusion._drift import Drift, check_comparable, drift
-from heatsketch.diffusion._heat_trace import FEWEST_COLUMNS, diffuse_until
+from heatsketch.diffusion._heat_trace import FEWEST_COLUMNS, diffuse_until, is_settled
 from heatsketch.diffusion._normalization import row_sums
 from heatsketch.diffusion._operator import HeatOperator
 from heatsketch.diffusion._random_matrix import gaussian_matrix, rademacher_matrix
@@ -51,6 +51,7 @@ from heatsketch.estimators._warnings import (
     warn_about_decay,
     warn_about_other_components,
     warn_about_rounding,
+    warn_about_saturation,
 )
 from heatsketch.exceptions import DtypeError, HeatSketchError, SpectrumError
 
@@ -60,10 +61,8 @@ RANDOM_MATRICES = {"gaussian": gaussian_matrix, "rademacher": rademacher_matrix}
 
 # The sum over all times starts at the first power that meets two conditions: the number of
 # directions of the heat kernel is at most DIRECTIONS_PER_COMPONENT times the number of components,
-# and that of the sum falls by at most the share FALL in one more step. Measurements:
-# docs/background/method.md.
+# and that of the sum is settled. Measurements: docs/background/method.md.
 DIRECTIONS_PER_COMPONENT = 6
-FALL = 0.15
 LARGEST_POWER = 128
 
 
@@ -86,8 +85,8 @@ class HeatSketch(HeatEmbedding):
         two components.
     power : int, float or "all", default="all"
         Diffusion time: the number of steps. "all" sums over all times from the first power
-        :math:`p_0` that the sketch resolves, with a horizon :math:`1 / (1 - \alpha)` of 10,000
-        steps; see :func:`heat_trace`. A number is a single diffusion time, as in the paper.
+        :math:`p_0` that the sketch resolves, with a horizon :math:`1 / (1 - \alpha)`, see
+        ``horizon_`` and :func:`heat_trace`. A number is a single diffusion time, as in the paper.
         Non-integer powers need a kernel of all pairs and ``epsilon`` other than "local".
     epsilon : float, "auto" or "local", default="local"
         Bandwidth of the Gaussian affinity ``exp(-d**2 / epsilon)``. "local" is
@@ -160,6 +159,9 @@ class HeatSketch(HeatEmbedding):
     heat_trace_ : HeatTrace
         Heat trace up to the first power that the sketch resolves, if ``power="all"``. The sum
         starts at that power or some steps later.
+    horizon_ : int
+        Horizon of the sum, if ``power="all"``: 10,000 steps, or 100,000 or a million if heat
+        spreads so slowly, as on long curves. If a million is too few, a warning is given.
     n_products_ : int
         Number of products with ``heat_operator_``, if ``power="all"``.
     epsilon_ : float, array of shape (n_samples,) or None
@@ -355,12 +357,12 @@ class HeatSketch(HeatEmbedding):
             other._embed(engine, A)
         return other
 
-    def _from_power(self, first: float) -> Self:
-        """Return the model whose sum over all times starts at a power."""
-        if self.power_ == first:
+    def _from(self, first: float, horizon: float) -> Self:
+        """Return the model whose sum over all times has a first power and a horizon."""
+        if (self.power_, self.horizon_) == (first, horizon):
             return self
         other = self._with()
-        other.power_ = first
+        other.power_, other.horizon_ = first, horizon
         return other._embedded_again("drift")
 
     @with_n_jobs
@@ -378,7 +380,8 @@ class HeatSketch(HeatEmbedding):
             In the order of ``powers``.
         """
         model = self._as_fitted()
-        A, G = model._operator_and_block("path")
+        A = model._training_operator("path")
+        G = model._random_matrix(A, model.n_components)
         given = powers if isinstance(powers, Iterable) else [powers]
         whole = [check_integer("powers", power, least=0) for power in given]
         blocks = diffuse_path(A, G, powers=whole)
@@ -478,8 +481,9 @@ class HeatSketch(HeatEmbedding):
         most = min(self.before_last_.shape[1], A.shape[0] - 1)
         n_components = check_integer("n_components", n_components, most=most)
         values, vectors, residuals = ritz_pairs(A, self._spectral_block(A), n_components)
-        weights = all_times_weights if model.power == "all" else eigenvalue_powers
-        coordinates = model._weighted(vectors * weights(values, self.power_), A)
+        horizon = {"horizon": self.horizon_} if model.power == "all" else {}
+        weights = all_times_weights if horizon else eigenvalue_powers
+        coordinates = model._weighted(vectors * weights(values, self.power_, **horizon), A)
         return DiffusionCoordinates(self._in_given_order(coordinates), values, residuals)
 
     @with_n_jobs
@@ -489,9 +493,8 @@ class HeatSketch(HeatEmbedding):
         Parameters
         ----------
         other : HeatSketch
-            Model fitted with the same parameters and seed to data that share some row ids. If
-            the power is "all" and the sums start at different powers, one of the models is
-            embedded again, from the larger power on.
+            Model fitted with the same parameters and seed to data that share some row ids. If the
+            sums over all times differ in ``power_`` or ``horizon_``, the larger of both is used.
         confidence : float, default=0.95
             Confidence level of the intervals.
 
@@ -504,9 +507,10 @@ class HeatSketch(HeatEmbedding):
         if not isinstance(other, HeatSketch):
             raise DtypeError(f"other is a {type(other).__name__}; give a fitted HeatSketch.")
         model, other = self._as_fitted(), other._as_fitted()
-        if model.power == other.power == "all":  # from the same power on
+        if model.power == other.power == "all":
             first = max(model.power_, other.power_)
-            model, other = (m._from_power(first) for m in (model, other))
+            horizon = max(model.horizon_, other.horizon_)
+            model, other = (m._from(first, horizon) for m in (model, other))
             parts = model.n_connected_components_, other.n_connected_components_
             if parts[0] != parts[1]:
                 warn_about_other_components(*parts)
@@ -650,7 +654,8 @@ class HeatSketch(HeatEmbedding):
         components = self._components(A)
         block = without_stationary(A, block, components)
         block = diffuse(A, block, power=self.power_ - 1)
-        return A @ resolvent(A, block, components=components, tolerance=1e-6).block
+        options: Any = {"components": components, "horizon": self.horizon_}
+        return A @ resolvent(A, block, tolerance=1e-6, **options).block
 
     def _components(self, A: HeatOperator) -> Components | None:
         several = self.n_connected_components_ > 1
@@ -666,9 +671,7 @@ class HeatSketch(HeatEmbedding):
             raise SpectrumError(cause, **{**error.parameters, "power": self.power_}) from error
 
     def _sum_over_times(self, A: HeatOperator, n_components: int) -> Any:
-        """Return the sum over all times, except for the last step.
-
-        Choose the first power of the sum, if it is not known.
+        """Return the sum over all times, except for the last step; choose what is not known of it.
 
         The sum commutes with the steps. It is applied once the heat kernel is resolved, since only
         then can the sum's own directions be counted. At most three blocks are held in memory.
@@ -676,7 +679,7 @@ class HeatSketch(HeatEmbedding):
         components, G = self._components(A), self._random_matrix(A, n_components)
         self.stationary_coefficients_ = in_memory(A.stationary_coefficients(G))
         G = G if components is None else components.deflate(G)
-        is_known = hasattr(self, "power_")
+        is_known, horizon = hasattr(self, "power_"), getattr(self, "horizon_", None)
         if is_known:
             block = diffuse(A, G, power=min(self._resolved_power, self.power_) - 1)
         else:
@@ -685,13 +688,16 @@ class HeatSketch(HeatEmbedding):
                 A, G, lambda directions: directions[-1] <= few, few=few, largest=LARGEST_POWER
             )
         del G
-        found = resolvent(A, block, components=components)
+        found = resolvent(A, block, components=components, horizon=horizon)
         del block
+        self.horizon_ = found.horizon
+        if horizon is None and found.is_exceeded:
+            warn_about_saturation(found.horizon)
         if is_known:
             steps_left = max(self.power_ - self._resolved_power, 0)
             before_last = diffuse(A, found.block, power=steps_left)
         else:
-            before_last, curve = diffuse_until(A, found.block, _is_settled, largest=LARGEST_POWER)
+            before_last, curve = diffuse_until(A, found.block, is_settled, largest=LARGEST_POWER)
             self.power_ = self._resolved_power + len(curve.powers) - 1
         self.n_products_ = self.power_ + found.n_products
         return without_stationary(A, before_last, components, out=before_last)
@@ -713,12 +719,3 @@ class HeatSketch(HeatEmbedding):
     def _random_matrix(self, A: HeatOperator, k: int) -> np.ndarray:
         options: dict[str, Any] = {"n_columns": k, "seed": self.seed_, "dtype": A.dtype}
         return over_rows(partial(RANDOM_MATRICES[self.random_matrix], **options), self.row_ids_, k)
-
-    def _operator_and_block(self, task: str) -> tuple[HeatOperator, np.ndarray]:
-        A = self._training_operator(task)
-        return A, self._random_matrix(A, self.n_components)
-
-
-def _is_settled(directions: list[float]) -> bool:
-    """Return True if the last step hardly reduced the number of directions."""
-    return len(directions) > 1 and directions[-1] >= (1 - FALL) * directions[-2]
