@@ -397,7 +397,7 @@ def versions():
         try:
             found[package] = version(package)
         except PackageNotFoundError:
-            found[package] = None
+            found[package] = results_so_far().get("versions", {}).get(package)
     return found
 
 
