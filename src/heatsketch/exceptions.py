@@ -27,6 +27,7 @@
          ├─ FarPointWarning                 new points far from all training points
          ├─ RareClassWarning                too few labels to tell classes apart with confidence
          ├─ SaturationWarning               heat spreads too slowly over a long graph
+         ├─ AmbiguousRowWarning             new rows that equal those of several training nodes
          └─ UnderflowWarning                the power is too large for the dtype
 
 Every message names the argument, shows its value and gives a remedy.
@@ -40,6 +41,7 @@ from typing import Any
 
 __all__ = [
     "AffinityError",
+    "AmbiguousRowWarning",
     "DegenerateKernelError",
     "DegenerateKernelWarning",
     "DisconnectedGraphWarning",
@@ -247,6 +249,10 @@ class RareClassWarning(HeatSketchWarning):
 
 class SaturationWarning(HeatSketchWarning):
     """A graph so long that distances along it saturate."""
+
+
+class AmbiguousRowWarning(HeatSketchWarning):
+    """New rows of a graph that equal the rows of several training nodes."""
 
 
 class UnderflowWarning(HeatSketchWarning):

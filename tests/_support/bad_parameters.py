@@ -16,6 +16,7 @@ from heatsketch import DiffusionMap, HeatSketch, LocalEngine
 from heatsketch.diffusion import gaussian_affinity
 from heatsketch.exceptions import (
     AffinityError,
+    AmbiguousRowWarning,
     DegenerateKernelError,
     DtypeError,
     HeatSketchError,
@@ -229,6 +230,9 @@ rejected(
 says = ("^affinity='precomputed'", "40 zeros", "use self_loops=True")
 X = AFFINITIES * (1 - np.eye(40))
 warned("affinity: no diagonal", partial(given, X, self_loops=False), [ZeroDiagonalWarning], says)
+says = ("^affinity='precomputed'", "1 rows of X, the first of them row 1", "use embedding_")
+call = partial(transform, STAR[:2], STAR, affinity="precomputed")
+warned("transform: a row of several nodes", call, [AmbiguousRowWarning], says)
 rejected(
     "affinity: a star without diagonal",
     partial(given, STAR, normalization="bistochastic", self_loops=False),

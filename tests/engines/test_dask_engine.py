@@ -513,8 +513,8 @@ def test_the_sum_over_all_times_is_the_local_one_bit_for_bit(
     assert model.embedding_.numblocks == (n_blocks, 1)
     assert (model.power_, model.n_products_) == (wanted.power_, wanted.n_products_)
     np.testing.assert_array_equal(model.embedding_.compute(), wanted.embedding_)
-    some = with_self_loops(graph)[::500]
-    np.testing.assert_array_equal(model.transform(some), wanted.transform(some))
+    for some in (graph[::500], with_self_loops(graph)[::500]):
+        np.testing.assert_array_equal(model.transform(some), wanted.embedding_[::500])
 
 
 @pytest.mark.untraced

@@ -275,15 +275,27 @@ def with_self_loops(K: Any) -> Any:
     array([[0.2, 2. ],
            [2. , 3. ]])
     """
-    missing = K.diagonal() == 0
-    if not missing.any():
+    rows = np.flatnonzero(np.asarray(K.diagonal()) == 0)
+    return add_self_loops(K, rows, rows)
+
+
+def add_self_loops(K: Any, rows: np.ndarray, columns: np.ndarray) -> Any:
+    """Add a tenth of the strongest link of each of some rows, at the given columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.diffusion._affinity import add_self_loops
+    >>> add_self_loops(np.array([[2.0, 0.0, 4.0]]), np.array([0]), np.array([1]))
+    array([[2. , 0.4, 4. ]])
+    """
+    if not len(rows):
         return K
     largest = K.max(axis=1)
-    largest = largest.toarray().ravel() if sparse.issparse(largest) else largest
-    loops = np.where(missing, np.where(largest == 0, 1, SELF_LOOP * largest), 0).astype(K.dtype)
-    if not sparse.issparse(K):
-        return K + np.diag(loops)
-    return sparse.csr_array(K + sparse.diags_array(loops, format="csr", dtype=K.dtype))
+    largest = largest.toarray().ravel() if sparse.issparse(largest) else np.asarray(largest)
+    loops = np.where(largest == 0, 1, SELF_LOOP * largest).astype(K.dtype)[rows]
+    added = sparse.csr_array((loops, (rows, columns)), shape=K.shape)
+    return sparse.csr_array(K + added) if sparse.issparse(K) else K + added.toarray()
 
 
 def strongest_columns(K: Any) -> np.ndarray:

@@ -2,7 +2,9 @@ r"""Leading eigenpairs of the heat operator, and the diffusion map.
 
 .. math:: y_j = (\lambda_1^t (v_1)_j, \ldots, \lambda_k^t (v_k)_j)
 
-with :math:`A v_l = \lambda_l v_l` and the stationary :math:`v_0` left out.
+with :math:`A v_l = \lambda_l v_l` and the stationary :math:`v_0` left out. In a graph of several
+connected components each has its own stationary direction, and all of them are left out: these are
+indicators of the components, and would replace the directions within.
 
 The iteration starts from a sketch: its columns are mostly in the span of the leading eigenvectors.
 A few rounds of Chebyshev polynomials, which are large above the least eigenvalue of the block and
@@ -18,6 +20,7 @@ import numpy as np
 
 from heatsketch._core.partitioned import as_block, check_not_lazy
 from heatsketch._core.progress import steps
+from heatsketch.diffusion._all_times import Components, without_stationary
 from heatsketch.diffusion._chebyshev import Interval, lower_end
 from heatsketch.exceptions import HeatSketchError, SpectrumError
 
@@ -72,7 +75,7 @@ class DiffusionCoordinates(NamedTuple):
     residuals: np.ndarray
 
 
-def leading_eigenpairs(A: Any, n_pairs: int) -> Eigenpairs:
+def leading_eigenpairs(A: Any, n_pairs: int, *, components: Components | None = None) -> Eigenpairs:
     """Largest nonstationary eigenvalues of ``A``, with eigenvectors.
 
     Parameters
@@ -80,6 +83,9 @@ def leading_eigenpairs(A: Any, n_pairs: int) -> Eigenpairs:
     A : HeatOperator of shape (n, n)
     n_pairs : int
         At most ``n - 1``.
+    components : Components, optional
+        Connected components, ``c`` of them, to leave out the stationary direction of each; then
+        ``n_pairs`` is at most ``n - c``.
 
     Returns
     -------
@@ -96,16 +102,19 @@ def leading_eigenpairs(A: Any, n_pairs: int) -> Eigenpairs:
     array([0.333333])
     """
     n_rows, n_pairs = A.shape[0], int(n_pairs)  # -n_pairs of a numpy integer may be positive
-    if not 1 <= n_pairs < n_rows:
+    most = n_rows - _n_stationary(components)
+    if not 1 <= n_pairs <= most:
         raise HeatSketchError(
             f"n_components={n_pairs} eigenvectors cannot be had from {n_rows} points, which have "
-            f"{n_rows - 1} besides the stationary one; use n_components=1 to {n_rows - 1}."
+            f"{most} besides the stationary one of each connected component; use n_components=1 "
+            f"to {most}."
         )
     if n_rows <= DENSE_ROWS or n_pairs > n_rows // 4:
-        values, vectors = _dense_eigenpairs(A, n_pairs)
+        values, vectors = _dense_eigenpairs(A, n_pairs, components)
         return Eigenpairs(values, vectors * _signs(vectors))
     start = np.random.default_rng(0).standard_normal((n_rows, n_pairs + SPARE), A.dtype)
-    values, vectors, residuals = ritz_pairs(A, start, n_pairs, tolerance=1e-10)
+    options: dict[str, Any] = {"tolerance": 1e-10, "components": components}
+    values, vectors, residuals = ritz_pairs(A, start, n_pairs, **options)
     if residuals.max() > 1e-3:
         raise SpectrumError(
             f"n_components={n_pairs} eigenvectors were not found (residual {residuals.max():.1e}); "
@@ -179,18 +188,35 @@ def eigenvalue_powers(values: np.ndarray, power: float) -> np.ndarray:
     return values**power
 
 
-def _dense_eigenpairs(A: Any, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
+def _n_stationary(components: Components | None) -> int:
+    return 1 if components is None else len(components.lengths)
+
+
+def _dense_eigenpairs(
+    A: Any, n_pairs: int, components: Components | None
+) -> tuple[np.ndarray, np.ndarray]:
     from scipy.linalg import eigh
 
-    matrix = A.deflate(A @ np.eye(A.shape[0], dtype=A.dtype))
-    # The stationary direction is moved below the spectrum, which lies in [-1, 1].
-    matrix -= 2 * A.stationary_part(A.stationary / (A.stationary @ A.stationary))
+    eye = np.eye(A.shape[0], dtype=A.dtype)
+    matrix = without_stationary(A, A @ eye, components)
+    # Stationary directions are moved below the spectrum, which lies in [-1, 1].
+    if components is None:
+        matrix -= 2 * A.stationary_part(A.stationary / (A.stationary @ A.stationary))
+    else:
+        matrix -= 2 * (eye - components.deflate(eye))
     # All of them: with a subset, LAPACK misses eigenvalues in a cluster.
     values, vectors = eigh((matrix + matrix.T) / 2, driver="evd")
     return values[: -n_pairs - 1 : -1], vectors[:, : -n_pairs - 1 : -1]
 
 
-def ritz_pairs(A: Any, block: Any, n_pairs: int, *, tolerance: float = 1e-6) -> RitzPairs:
+def ritz_pairs(
+    A: Any,
+    block: Any,
+    n_pairs: int,
+    *,
+    tolerance: float = 1e-6,
+    components: Components | None = None,
+) -> RitzPairs:
     r"""Leading eigenpairs of ``A``, started from a block such as a sketch.
 
     .. math:: A v_l \approx \lambda_l v_l, \qquad r_l = |A v_l - \lambda_l v_l|
@@ -206,6 +232,8 @@ def ritz_pairs(A: Any, block: Any, n_pairs: int, *, tolerance: float = 1e-6) -> 
         At most ``k``, and at most ``n - 1``.
     tolerance : float, default=1e-6
         Residual at which to stop. In float32 it is at least 1e-5.
+    components : Components, optional
+        As for :func:`leading_eigenpairs`.
 
     Returns
     -------
@@ -227,33 +255,43 @@ def ritz_pairs(A: Any, block: Any, n_pairs: int, *, tolerance: float = 1e-6) -> 
     """
     check_not_lazy("eigenvectors", block)
     block = as_block(A, block).astype(A.dtype, copy=False)
-    if not 1 <= n_pairs <= min(block.shape[1], A.shape[0] - 1):
+    n_others = A.shape[0] - _n_stationary(components)
+    if not 1 <= n_pairs <= min(block.shape[1], n_others):
         raise HeatSketchError(
             f"n_pairs={n_pairs} eigenvectors cannot be had from a block of {block.shape[1]} "
             f"columns and {A.shape[0]} rows; use fewer pairs, or another n_components."
         )
     if block.shape[1] >= A.shape[0]:  # the block spans all directions
-        values, vectors = _dense_eigenpairs(A, n_pairs)
+        values, vectors = _dense_eigenpairs(A, n_pairs, components)
         residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
         return RitzPairs(values, vectors * _signs(vectors), residuals)
+    block = block[:, :n_others]
     tolerance = max(tolerance, 100 * float(np.finfo(A.dtype).eps))
     low, done = lower_end(A), steps("eigenvectors", MOST_ROUNDS)
-    values, vectors, residuals = _rayleigh_ritz(A, A.deflate(block), n_pairs)
+    block = without_stationary(A, block, components)
+    values, vectors, residuals = _rayleigh_ritz(A, block, n_pairs, components)
     for _ in range(MOST_ROUNDS):
         done()
         if (residuals <= tolerance).all():
             break
         unwanted = Interval(low, max(values[-1], low + 0.01))
-        values, vectors, residuals = _rayleigh_ritz(
-            A, _filtered(A, vectors, unwanted, values[0]), n_pairs
-        )
+        # Rounding adds stationary directions again, which must not outgrow all others.
+        largest = values[0] if components is None else 1.0
+        block = _filtered(A, vectors, unwanted, largest)
+        block = without_stationary(A, block, components, out=block)
+        values, vectors, residuals = _rayleigh_ritz(A, block, n_pairs, components)
     values, vectors = values[:n_pairs], vectors[:, :n_pairs]
     return RitzPairs(values, vectors * _signs(vectors), residuals)
 
 
-def _rayleigh_ritz(A: Any, block: np.ndarray, n_pairs: int) -> RitzPairs:
+def _rayleigh_ritz(
+    A: Any, block: np.ndarray, n_pairs: int, components: Components | None
+) -> RitzPairs:
     """Return all Ritz pairs of a block, with the first ``n_pairs`` residuals."""
     basis, _ = np.linalg.qr(block)
+    if components is not None:
+        # Columns that are almost dependent on others have rounding errors as large as themselves.
+        basis, _ = np.linalg.qr(components.deflate(basis))
     product = A @ basis
     values, turn = np.linalg.eigh(basis.T @ product)
     values, turn = values[::-1], np.ascontiguousarray(turn[:, ::-1])
@@ -279,7 +317,7 @@ def _filtered(A: Any, block: np.ndarray, unwanted: Interval, largest: float) -> 
         factors = 2 * slope, 2 * shift, 1.0
         following, coefficients = A.step(current, coefficients, factors=factors, out=previous)
         previous, current = current, following
-    return A.deflate(current, out=current)
+    return current
 
 
 def _signs(vectors: np.ndarray) -> np.ndarray:

@@ -38,6 +38,7 @@ from heatsketch._core.parallel import with_n_jobs
 from heatsketch._core.partitioned import in_memory, is_lazy
 from heatsketch._core.row_names import row_numbers
 from heatsketch.diffusion._affinity import (
+    add_self_loops,
     gaussian_affinity,
     gaussian_affinity_rows,
     local_scales,
@@ -47,9 +48,11 @@ from heatsketch.diffusion._affinity import (
     with_self_loops,
 )
 from heatsketch.diffusion._all_pairs import remembering_points
+from heatsketch.diffusion._all_times import Components
 from heatsketch.diffusion._bandwidth import estimate_epsilon, sampled_squares
 from heatsketch.diffusion._duplicates import SharedRows
 from heatsketch.diffusion._harmonic import checked_rows, harmonic_extension
+from heatsketch.diffusion._known_nodes import known_nodes, row_fingerprints
 from heatsketch.diffusion._normalization import SCALINGS
 from heatsketch.diffusion._operator import HeatOperator, heat_operator, heat_rows
 from heatsketch.diffusion._random_matrix import Kind, gaussians_apart
@@ -71,11 +74,12 @@ from heatsketch.estimators._warnings import (
     warn_about_components,
     warn_about_far_points,
     warn_about_isolated_points,
+    warn_about_shared_rows,
     warn_about_unreached_rows,
     warn_about_zero_diagonal,
 )
 from heatsketch.exceptions import HeatSketchError, TrainingDataError
-from heatsketch.graph._graph_affinity import graph_affinity, is_graph
+from heatsketch.graph._graph_affinity import Graph, graph_affinity, is_graph
 from heatsketch.graph._metrics import ALIASES, METRICS
 from heatsketch.graph._neighbors import label_components
 from heatsketch.graph._transformer_neighbors import neighbors_by_transformer
@@ -241,17 +245,42 @@ class HeatEmbedding(
         """Return the affinities of a graph, and row ids from the names of its nodes."""
         if not is_graph(X):
             return X, row_ids
-        if self.affinity != "precomputed":
-            raise HeatSketchError(
-                f"affinity={self.affinity!r} is for points, and X is a graph; use "
-                "affinity='precomputed', by which the weights of its edges are the affinities."
-            )
-        affinity, self.row_names_ = graph_affinity(X)
+        affinity, self.row_names_ = self._graph_affinity(X)
         # The text of other objects may differ between processes.
         plain = all(isinstance(name, int | str) for name in self.row_names_.tolist())
         if row_ids is None and plain:
             row_ids = row_numbers(self.row_names_)
         return affinity, row_ids
+
+    def _graph_affinity(self, X: Any) -> Graph:
+        if self.affinity != "precomputed":
+            raise HeatSketchError(
+                f"affinity={self.affinity!r} is for points, and X is a graph; use "
+                "affinity='precomputed', by which the weights of its edges are the affinities."
+            )
+        return graph_affinity(X)
+
+    def _rows_of_nodes(self, X: Any) -> Any:
+        """Return the rows of a graph of the training nodes, in their order."""
+        affinity, names = self._graph_affinity(X)
+        if not hasattr(self, "row_names_"):
+            raise HeatSketchError(
+                "X is a graph, but the model was fitted to a matrix, without names of nodes; pass "
+                "graph_affinity(X).affinity, with the nodes in the order of the fit."
+            )
+        places = {name: place for place, name in enumerate(names.tolist())}
+        known = self.row_names_.tolist()
+        more, fewer = places.keys() - set(known), set(known) - places.keys()
+        if more or fewer:
+            which = "has the node {!r}, which the graph of the fit lacks"
+            which = which if more else "lacks the node {!r}, which the graph of the fit has"
+            raise HeatSketchError(
+                f"X {which.format(next(iter(more or fewer)))}; fit to this graph, or pass rows of "
+                "weights to the training nodes."
+            )
+        order = [places[name] for name in known]
+        affinity = affinity[order][:, order]
+        return with_self_loops(affinity) if self.self_loops else affinity
 
     def _weighted(self, block: np.ndarray, A: HeatOperator) -> np.ndarray:
         """Scale rows according to the weighting, in place."""
@@ -287,11 +316,18 @@ class HeatEmbedding(
         precomputed distances are not symmetrized here: to get the same embedding, give rows of the
         symmetric matrix with the zeros of the diagonal stored.
 
+        A row of a graph (``affinity="precomputed"``) that equals the row of one training node is
+        that node, and gets its self-loop. Any other row is a new node, which has no self-loop. If
+        several training nodes have this row, it is a new node, too, with a warning, unless ``X``
+        is the whole matrix of the fit; give rows of :func:`with_self_loops` to tell these nodes
+        apart.
+
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_new, n_features)
             New points; or their distances (``metric="precomputed"``) or affinities
-            (``affinity="precomputed"``) to the training points.
+            (``affinity="precomputed"``) to the training points; or a graph whose nodes have the
+            names of the training nodes, which are returned in the order of the fit.
 
         Returns
         -------
@@ -308,7 +344,7 @@ class HeatEmbedding(
     def _of_new_rows(self, task: str, X: Any, function: Callable[..., np.ndarray]) -> np.ndarray:
         """Apply a function to the heat rows of new points, batch by batch."""
         self._training_operator(task)
-        X = self._check(X, reset=False)
+        X = self._check(self._rows_of_nodes(X) if is_graph(X) else X, reset=False)
         step = self._rows_at_a_time()
         starts = range(0, X.shape[0], step)
         parts = (X[i : i + step] for i in starts)
@@ -417,6 +453,10 @@ class HeatEmbedding(
             )
         return self.heat_operator_
 
+    def _components(self, A: HeatOperator) -> Components | None:
+        several = self.n_connected_components_ > 1
+        return Components(A, self.component_labels_) if several else None
+
     def _spectral_block(self, A: HeatOperator) -> Any:
         """Return a block that approximately spans the leading eigenvectors."""
         if not hasattr(self, "component_offsets_"):
@@ -498,7 +538,7 @@ class HeatEmbedding(
             check_idle_parameters(self)
             if reset:
                 check_square(X, name="affinity='precomputed'")
-                X = with_self_loops(X) if self.self_loops else X
+            X = self._with_self_loops(X.astype(dtype, copy=False), reset=reset)
             check_affinities(X)
             if reset:
                 check_symmetric(X, name="affinity='precomputed'")
@@ -509,6 +549,20 @@ class HeatEmbedding(
             elif not reset:
                 X = stored_like(self.neighbors_.points, X)
         return X.astype(dtype, copy=False)
+
+    def _with_self_loops(self, X: Any, *, reset: bool) -> Any:
+        """Return affinities with the self-loops of training nodes, which are recognized."""
+        if reset and self.self_loops:
+            looped = with_self_loops(X)
+            if looped is not X:
+                has_loop = np.asarray(X.diagonal()) != 0
+                self.fingerprints_ = np.where(has_loop, np.nan, row_fingerprints(X))
+            return looped
+        if reset or not hasattr(self, "fingerprints_"):
+            return X
+        rows, nodes, shared = known_nodes(X, self.fingerprints_)
+        warn_about_shared_rows(shared)
+        return add_self_loops(X, rows, nodes)
 
     def _check_distances(self, X: Any, *, reset: bool) -> None:
         if sparse.issparse(X) and self.n_neighbors not in (None, N_NEIGHBORS):

@@ -11,6 +11,7 @@ import numpy as np
 
 from heatsketch.diffusion._affinity import isolated_fraction
 from heatsketch.exceptions import (
+    AmbiguousRowWarning,
     DegenerateKernelError,
     DegenerateKernelWarning,
     DisconnectedGraphWarning,
@@ -63,6 +64,18 @@ def warn_about_zero_diagonal(K: Any) -> None:
             ZeroDiagonalWarning,
             f"affinity='precomputed': the diagonal of X has {n_zeros} zeros, so that a walk cannot "
             "stay where it is and may oscillate for ever; use self_loops=True.",
+            affinity="precomputed",
+        )
+
+
+def warn_about_shared_rows(rows: np.ndarray) -> None:
+    """Warn that rows may be those of several training nodes."""
+    if len(rows):
+        _warn(
+            AmbiguousRowWarning,
+            f"affinity='precomputed': {len(rows)} rows of X, the first of them row {rows[0]}, have "
+            "the links of several training nodes, and are embedded as new nodes, without a "
+            "self-loop; for training nodes use embedding_, or rows of with_self_loops.",
             affinity="precomputed",
         )
 

@@ -33,7 +33,8 @@ class DiffusionMap(HeatEmbedding):
     Parameters
     ----------
     n_components : int, default=2
-        Number ``k`` of eigenvectors, not counting the stationary one.
+        Number ``k`` of eigenvectors, not counting the stationary one of each connected component:
+        a coordinate shows the shape of a component, and is zero in all others.
     power : float, default=1.0
         Diffusion time ``t``.
     epsilon, n_neighbors, neighbors, metric, affinity :
@@ -136,7 +137,9 @@ class DiffusionMap(HeatEmbedding):
             raise HeatSketchError(
                 f"engine={self.engine!r} keeps no eigenvectors; use HeatSketch, or engine=None."
             )
-        self.eigenvalues_, vectors = leading_eigenpairs(A, self.n_components)
+        self.eigenvalues_, vectors = leading_eigenpairs(
+            A, self.n_components, components=self._components(A)
+        )
         eigenvalue_powers(self.eigenvalues_, self.power)  # so that errors name the given power
         # One power is left for the last product, since A v = lambda v.
         self.before_last_ = vectors * eigenvalue_powers(self.eigenvalues_, self.power - 1)

@@ -14,7 +14,6 @@ from heatsketch._core.checks import check_integer
 from heatsketch._core.parallel import with_n_jobs
 from heatsketch._core.partitioned import in_memory, over_rows
 from heatsketch.diffusion._all_times import (
-    Components,
     add_offsets,
     all_times_weights,
     resolvent,
@@ -188,6 +187,8 @@ class HeatSketch(HeatEmbedding):
     row_names_ : array of shape (n_samples,)
         Names of the nodes in the order of ``embedding_``, if ``X`` was a graph; absent from a
         model saved without its training data.
+    fingerprints_ : array of shape (n_samples,)
+        Numbers by which :meth:`transform` recognizes nodes that got a self-loop; NaN for others.
     stationary_length_ : float
         Length of the stationary direction of ``heat_operator_``.
     n_connected_components_ : int
@@ -466,6 +467,8 @@ class HeatSketch(HeatEmbedding):
     def diffusion_map(self, n_components: int = 2) -> DiffusionCoordinates:
         """Diffusion map of the training points from the same sketch, for plots.
 
+        In a graph of several connected components, a coordinate shows the shape of one of them.
+
         Parameters
         ----------
         n_components : int, default=2
@@ -478,9 +481,10 @@ class HeatSketch(HeatEmbedding):
         """
         model = self._as_fitted()
         A = model._training_operator("diffusion_map")
-        most = min(self.before_last_.shape[1], A.shape[0] - 1)
-        n_components = check_integer("n_components", n_components, most=most)
-        values, vectors, residuals = ritz_pairs(A, self._spectral_block(A), n_components)
+        block, most = self.before_last_, A.shape[0] - self.n_connected_components_
+        n_components = check_integer("n_components", n_components, most=min(block.shape[1], most))
+        components = model._components(A)
+        values, vectors, residuals = ritz_pairs(A, block, n_components, components=components)
         horizon = {"horizon": self.horizon_} if model.power == "all" else {}
         weights = all_times_weights if horizon else eigenvalue_powers
         coordinates = model._weighted(vectors * weights(values, self.power_, **horizon), A)
@@ -656,10 +660,6 @@ class HeatSketch(HeatEmbedding):
         block = diffuse(A, block, power=self.power_ - 1)
         options: Any = {"components": components, "horizon": self.horizon_}
         return A @ resolvent(A, block, tolerance=1e-6, **options).block
-
-    def _components(self, A: HeatOperator) -> Components | None:
-        several = self.n_connected_components_ > 1
-        return Components(A, self.component_labels_) if several else None
 
     def _before_power(self, A: HeatOperator) -> np.ndarray:
         G, before = self._random_matrix(A, self.n_components), self.power_ - 1

@@ -162,6 +162,7 @@ EMBEDDING: dict[str, Any] = {
     "heat_operator_.matrix.right": Array("n"),
     "heat_operator_.s": Array("n", "float64"),
     "heat_operator_.stationary": Array("n"),
+    "fingerprints_": Array("n", "float64", finite=False),
     "row_names_": {"numbers": Array("n", "int64"), "text": Names("n")},
 }
 TABLES: dict[str, dict[str, Any]] = {
@@ -200,6 +201,7 @@ OPTIONAL = {
     "n_products_",
     "component_labels_",
     "component_offsets_",
+    "fingerprints_",
     "row_names_",
 }
 # Attributes that describe individual points and are not needed for distances.
@@ -209,6 +211,7 @@ TRAINING_DATA = {
     "heat_operator_",
     "scaling_",
     "component_labels_",
+    "fingerprints_",
     "row_names_",
 }
 
