@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from numbers import Integral
 from typing import Any
@@ -42,15 +43,22 @@ def annotated(adata: Any, name: str, *, copy: bool) -> Any:
     return adata.to_memory() if adata.isbacked else adata.copy()
 
 
-def source_of(adata: Any, neighbors_key: str | None, use_rep: str | None) -> dict[str, str]:
+def source_of(
+    adata: Any, neighbors_key: str | None, use_rep: str | None, obsp: str | None = None
+) -> dict[str, str]:
     """Return the source of the neighbours, or raise if it does not exist."""
-    if use_rep is None:
-        return {"neighbors_key": _checked_graph(adata, neighbors_key or "neighbors")}
-    if neighbors_key is not None:
+    given = {"neighbors_key": neighbors_key, "use_rep": use_rep, "obsp": obsp}
+    given = {name: key for name, key in given.items() if key is not None}
+    if len(given) > 1:
+        (one, key), (other, other_key), *_ = given.items()
         raise HeatSketchError(
-            f"neighbors_key={neighbors_key!r} and use_rep={use_rep!r} are two sources of "
-            "neighbours; give one of them."
+            f"{one}={key!r} and {other}={other_key!r} are two sources of neighbours; give one of "
+            "them."
         )
+    if obsp is not None:
+        return _weights(adata, obsp)
+    if use_rep is None:
+        return _graph(adata, neighbors_key or "neighbors")
     if use_rep != "X" and use_rep not in adata.obsm:
         raise HeatSketchError(
             f"use_rep={use_rep!r} is not in adata.obsm; use one of {['X', *adata.obsm]}."
@@ -58,30 +66,67 @@ def source_of(adata: Any, neighbors_key: str | None, use_rep: str | None) -> dic
     return {"use_rep": use_rep}
 
 
-def _checked_graph(adata: Any, neighbors_key: str) -> str:
+def _weights(adata: Any, obsp: str) -> dict[str, str]:
+    if obsp not in adata.obsp:
+        raise HeatSketchError(f"obsp={obsp!r} is not in adata.obsp; use one of {list(adata.obsp)}.")
+    graphs = [graph for graph in adata.uns.values() if isinstance(graph, Mapping)]
+    if obsp in ("distances", *(graph.get("distances_key") for graph in graphs)):
+        raise HeatSketchError(
+            f"obsp={obsp!r} holds distances, but weights must be large between similar cells; "
+            "leave obsp out, or give neighbors_key, to use distances."
+        )
+    return {"obsp": obsp, "affinity": "precomputed"}
+
+
+def _graph(adata: Any, neighbors_key: str) -> dict[str, str]:
+    """Return the distances of a graph or, if it has none, its connectivities."""
     if neighbors_key not in adata.uns:
         raise HeatSketchError(
             f"neighbors_key={neighbors_key!r} is not in adata.uns; run scanpy.pp.neighbors(adata) "
-            'first, or give use_rep, for instance "X_pca" or "X".'
+            'first, or give use_rep, for instance "X_pca" or "X", or obsp, a matrix of weights.'
         )
-    distances_key = _distances_key(adata, neighbors_key)
-    if distances_key not in adata.obsp:
-        raise HeatSketchError(
-            f"neighbors_key={neighbors_key!r} has its distances in adata.obsp[{distances_key!r}], "
-            "which is not there; run scanpy.pp.neighbors(adata) again."
-        )
-    return neighbors_key
+    keys = _keys(adata, neighbors_key)
+    distances, connectivities = keys.get("distances", ""), keys.get("connectivities", "")
+    source = {"neighbors_key": neighbors_key}
+    if distances in adata.obsp:
+        if connectivities in adata.obsp:
+            method = adata.uns[neighbors_key].get("params", {}).get("method")
+            _log(
+                f"using the distances in obsp[{distances!r}]; the connectivities (method="
+                f"{str(method)!r}) have no effect, unless given as obsp={connectivities!r}"
+            )
+        return source | {"obsp": distances, "metric": "precomputed"}
+    if connectivities in adata.obsp:
+        _log(f"using the connectivities in obsp[{connectivities!r}] as weights of links")
+        return source | {"obsp": connectivities, "affinity": "precomputed"}
+    places = " or ".join(f"adata.obsp[{key!r}]" for key in keys.values())
+    raise HeatSketchError(
+        f"neighbors_key={neighbors_key!r} has its graph in {places}, which is not there; run "
+        "scanpy.pp.neighbors(adata) again."
+    )
 
 
-def _distances_key(adata: Any, neighbors_key: str) -> str:
-    # Files from before scanpy 1.5 do not name the key, which was always "distances".
-    return str(adata.uns[neighbors_key].get("distances_key", "distances"))
+def _keys(adata: Any, neighbors_key: str) -> dict[str, str]:
+    """Return the entries of obsp of a graph: "distances", "connectivities" or both."""
+    kinds = ("distances", "connectivities")
+    graph = adata.uns[neighbors_key]
+    named = {kind: str(graph[f"{kind}_key"]) for kind in kinds if f"{kind}_key" in graph}
+    # Files from before scanpy 1.5 do not name the keys, which were always these.
+    return named or {kind: kind for kind in kinds}
+
+
+def _log(message: str) -> None:
+    """Write a message to scanpy's log, if scanpy is in use."""
+    scanpy = sys.modules.get("scanpy")
+    if scanpy is not None:
+        scanpy.logging.info(message)
 
 
 def fitted(adata: Any, source: dict[str, str], model: HeatSketch) -> HeatSketch:
-    if "neighbors_key" in source:
-        model.set_params(metric="precomputed")
-        X = adata.obsp[_distances_key(adata, source["neighbors_key"])]
+    """Fit a model to the neighbours from :func:`source_of`."""
+    model.set_params(**{name: source[name] for name in ("metric", "affinity") if name in source})
+    if "obsp" in source:
+        X = adata.obsp[source["obsp"]]
     elif source["use_rep"] == "X":
         X = adata.X[:]  # reads the file if adata is backed
     else:
@@ -112,7 +157,7 @@ def root_of(adata: Any, root: Any) -> int:
             raise HeatSketchError(
                 "root=None, and adata.uns['iroot'] is not there; give the name of a cell as root."
             )
-        root = int(adata.uns["iroot"])
+        root = np.asarray(adata.uns["iroot"]).item()
     return position(adata, "root", root)
 
 
@@ -141,7 +186,7 @@ def params_of(model: HeatSketch, source: dict[str, str]) -> dict[str, Any]:
         "n_comps": int(model.n_components),
         "power": model.power,
         "first_power": model.power_,
-        "epsilon": str(model.epsilon),
+        "epsilon": "none" if model.affinity == "precomputed" else str(model.epsilon),
         "normalization": model._normalization,
         "weighting": model.weighting,
         "stationary": model.stationary,
@@ -179,7 +224,7 @@ def _assigned(adata: Any, argument: str, given: Mapping[Any, Any]) -> np.ndarray
     """Return the name under which each cell is listed, None for unlisted cells."""
     values = np.full(adata.n_obs, None, dtype=object)
     for name, cells in given.items():
-        for cell in [cells] if isinstance(cells, str) else cells:
+        for cell in _listed(adata, f"{argument}[{name!r}]", cells):
             row = position(adata, argument, cell)
             if values[row] not in (None, str(name)):
                 raise HeatSketchError(
@@ -190,9 +235,24 @@ def _assigned(adata: Any, argument: str, given: Mapping[Any, Any]) -> np.ndarray
     return values
 
 
+def _listed(adata: Any, argument: str, cells: Any) -> list[Any]:
+    """Return names or positions of cells, also from a mask with a value for each cell."""
+    single = isinstance(cells, str | Integral | np.bool_)
+    listed = [cells] if single else list(cells)
+    if single or not listed or not all(isinstance(cell, bool | np.bool_) for cell in listed):
+        return listed
+    if len(listed) != adata.n_obs:
+        raise HeatSketchError(
+            f"{argument} is a mask of {len(listed)} values for {adata.n_obs} cells; give one value "
+            "for each cell, or names or positions."
+        )
+    return np.flatnonzero(listed).tolist()
+
+
 def position(adata: Any, argument: str, cell: Any) -> int:
     """Return the position of a cell given by name or position."""
-    if isinstance(cell, Integral) and 0 <= int(cell) < adata.n_obs:
+    is_number = isinstance(cell, Integral) and not isinstance(cell, bool)
+    if is_number and 0 <= int(cell) < adata.n_obs:
         return int(cell)
     if isinstance(cell, str) and cell in adata.obs_names:
         return int(adata.obs_names.get_loc(cell))

@@ -7,7 +7,7 @@ from typing import Any
 from heatsketch.diffusion._smoothing import are_counts
 from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.scanpy._cells import annotated, fitted, params_of, source_of
+from heatsketch.scanpy._cells import annotated, fitted, graph_params, source_of
 
 __all__ = ["heat_smooth"]
 
@@ -20,6 +20,7 @@ def heat_smooth(
     time: Any = "auto",
     neighbors_key: str | None = None,
     use_rep: str | None = None,
+    obsp: str | None = None,
     key_added: str = "heat_smooth",
     copy: bool = False,
 ) -> Any:
@@ -38,7 +39,7 @@ def heat_smooth(
         over all genes of the layer.
     time : int or "auto", default="auto"
         Number of steps.
-    neighbors_key, use_rep, copy :
+    neighbors_key, use_rep, obsp, copy :
         As for :func:`heatsketch.scanpy.tl.heatsketch`.
     key_added : str, default="heat_smooth"
         Name of the results in ``layers`` or ``obsm``, and in ``uns``.
@@ -68,7 +69,7 @@ def heat_smooth(
     from pandas import DataFrame
 
     adata = annotated(adata, "adata", copy=copy)
-    source = source_of(adata, neighbors_key, use_rep)
+    source = source_of(adata, neighbors_key, use_rep, obsp)
     names = _genes(adata, genes)
     values = _layer(adata, layer)
     # One step of one component: only the graph is needed.
@@ -86,7 +87,7 @@ def heat_smooth(
         "time": found.time,
         "times": found.times,
         "scores": found.scores,
-        "params": params_of(model, source) | {"layer": "X" if layer is None else layer},
+        "params": graph_params(model, source, layer="X" if layer is None else layer),
     }
     return adata if copy else None
 

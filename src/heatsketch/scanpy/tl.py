@@ -55,6 +55,7 @@ def heatsketch(
     power: Any = "all",
     neighbors_key: str | None = None,
     use_rep: str | None = None,
+    obsp: str | None = None,
     key_added: str | None = None,
     rng: Any = None,
     random_state: Any = None,
@@ -75,10 +76,14 @@ def heatsketch(
         Diffusion time; see :class:`HeatSketch`. For :func:`drift`, give both data sets the same
         number.
     neighbors_key : str, optional
-        Graph to use: ``uns[neighbors_key]`` names the entry of ``obsp`` with its distances. The
-        default is the graph of ``scanpy.pp.neighbors`` without ``key_added``.
+        Graph to use: ``uns[neighbors_key]`` names the entries of ``obsp`` with its distances and
+        connectivities. The default is the graph of ``scanpy.pp.neighbors`` without ``key_added``.
+        Its distances are used, from which the weights of links are computed anew; connectivities
+        are used only if there are no distances.
     use_rep : str, optional
         Search neighbours again in this entry of ``obsm``, or in "X".
+    obsp : str, optional
+        Use this entry of ``obsp`` as weights of links, such as "connectivities".
     key_added : str, optional
         Name of the results in ``obsm`` and in ``uns``.
     rng : int, numpy.random.Generator or None, default=None
@@ -100,8 +105,8 @@ def heatsketch(
             ``scanpy.pl.embedding(adata, "heatsketch_map")``; two components of the embedding
             would show a random projection.
         ``uns["heatsketch"]["params"]`` or ``uns[key_added]["params"]``
-            Parameters of the embedding: the power, the seed, the version and so on, as plain
-            values.
+            Parameters of the embedding: the matrix used (``obsp``), the power, the seed, the
+            version and so on, as plain values.
 
     Examples
     --------
@@ -114,7 +119,7 @@ def heatsketch(
     ((1797, 32), (1797, 2))
     """
     adata = annotated(adata, "adata", copy=copy)
-    source = source_of(adata, neighbors_key, use_rep)
+    source = source_of(adata, neighbors_key, use_rep, obsp)
     model = fitted(
         adata, source, HeatSketch(n_comps, power=power, random_state=seed_from(rng, random_state))
     )
@@ -132,6 +137,7 @@ def heat_pseudotime(
     n_comps: int = 128,
     neighbors_key: str | None = None,
     use_rep: str | None = None,
+    obsp: str | None = None,
     key_added: str = "heat_pseudotime",
     confidence: float = 0.95,
     rng: Any = None,
@@ -154,7 +160,7 @@ def heat_pseudotime(
         Name or position of the root cell; by default ``uns["iroot"]``.
     n_comps : int, default=128
         Number of components. Pseudotimes have a relative error of about ``1 / sqrt(2 n_comps)``.
-    neighbors_key, use_rep, rng, random_state, copy :
+    neighbors_key, use_rep, obsp, rng, random_state, copy :
         As for :func:`heatsketch`.
     key_added : str, default="heat_pseudotime"
         Name of the results in ``obs`` and in ``uns``.
@@ -188,7 +194,7 @@ def heat_pseudotime(
     """
     adata = annotated(adata, "adata", copy=copy)
     start = root_of(adata, root)
-    source = source_of(adata, neighbors_key, use_rep)
+    source = source_of(adata, neighbors_key, use_rep, obsp)
     seed = seed_from(rng, random_state)
     model = fitted(adata, source, HeatSketch(n_comps, random_state=seed))
     found = model.pseudotime(start, confidence=confidence)
@@ -208,6 +214,7 @@ def heat_clusters(
     *,
     neighbors_key: str | None = None,
     use_rep: str | None = None,
+    obsp: str | None = None,
     key_added: str = "heat_clusters",
     rng: Any = None,
     random_state: Any = None,
@@ -219,7 +226,7 @@ def heat_clusters(
     ----------
     adata : AnnData
     n_clusters : int
-    neighbors_key, use_rep, copy :
+    neighbors_key, use_rep, obsp, copy :
         As for :func:`heatsketch`.
     key_added : str, default="heat_clusters"
         Name of the results in ``obs`` and in ``uns``.
@@ -249,7 +256,7 @@ def heat_clusters(
     from pandas import Categorical
 
     adata = annotated(adata, "adata", copy=copy)
-    source, seed = source_of(adata, neighbors_key, use_rep), seed_from(rng, random_state)
+    source, seed = source_of(adata, neighbors_key, use_rep, obsp), seed_from(rng, random_state)
     model = fitted(adata, source, HeatSketch(random_state=seed))
     found = HeatClustering(n_clusters, model, random_state=seed).fit(None)
     categories = [str(cluster) for cluster in range(found.n_clusters)]
@@ -264,6 +271,7 @@ def fate(
     *,
     neighbors_key: str | None = None,
     use_rep: str | None = None,
+    obsp: str | None = None,
     key_added: str = "fate",
     tolerance: float = 1e-6,
     copy: bool = False,
@@ -281,9 +289,9 @@ def fate(
     adata : AnnData
     terminal : str or mapping of str to cells
         A column of ``obs`` with the terminal state of some cells, missing or empty in all others,
-        or a mapping from each state to names or positions of its cells:
+        or a mapping from each state to names or positions of its cells, or a mask of all cells:
         ``{"Mono": ["cell 7", "cell 9"]}``.
-    neighbors_key, use_rep, copy :
+    neighbors_key, use_rep, obsp, copy :
         As for :func:`heatsketch`.
     key_added : str, default="fate"
         Name of the results in ``obs``, ``obsm`` and ``uns``.
@@ -317,7 +325,7 @@ def fate(
     """
     adata = annotated(adata, "adata", copy=copy)
     codes, names = categories(adata, "terminal", terminal)
-    source = source_of(adata, neighbors_key, use_rep)
+    source = source_of(adata, neighbors_key, use_rep, obsp)
     model = fitted(adata, source, HeatSketch(1, power=1))
     rows = np.flatnonzero(codes >= 0)
     found = model.harmonic(np.eye(len(names))[codes[rows]], rows, tolerance=tolerance)
@@ -333,6 +341,7 @@ def heat_labels(
     unknown: Any = None,
     neighbors_key: str | None = None,
     use_rep: str | None = None,
+    obsp: str | None = None,
     key_added: str = "heat_labels",
     copy: bool = False,
 ) -> Any:
@@ -345,7 +354,7 @@ def heat_labels(
         Column of ``obs`` with labels, missing, empty or ``unknown`` in unlabelled cells.
     unknown : str or None, default=None
         Value that marks cells without a label.
-    neighbors_key, use_rep, copy :
+    neighbors_key, use_rep, obsp, copy :
         As for :func:`heatsketch`.
     key_added : str, default="heat_labels"
         Name of the results in ``obs``, ``obsm`` and ``uns``.
@@ -377,7 +386,7 @@ def heat_labels(
     """
     adata = annotated(adata, "adata", copy=copy)
     codes, names = categories(adata, "labels", labels, unknown)
-    source = source_of(adata, neighbors_key, use_rep)
+    source = source_of(adata, neighbors_key, use_rep, obsp)
     model = fitted(adata, source, HeatSketch(1, power=1))
     found = HeatLabels(model).fit(None, codes)
     params = graph_params(model, source, labels=labels)
