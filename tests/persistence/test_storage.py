@@ -297,6 +297,7 @@ def test_the_header_tells_what_is_inside(tmp_path):
         "n_components": model.n_components,
         "seed": None,
         "power": None,
+        "first_power": None,
         "training_data": False,
         "bytes": (tmp_path / "a").stat().st_size,
         "format_version": FORMAT_VERSION,
@@ -306,7 +307,10 @@ def test_the_header_tells_what_is_inside(tmp_path):
     sketch, _ = fitted("plain")
     sketch.save(tmp_path / "c")
     info = model_info(tmp_path / "c")
-    assert (info["seed"], info["power"]) == (sketch.seed_, sketch.power_)
+    assert (info["seed"], info["power"], info["first_power"]) == (0, "all", sketch.power_)
+    sketch.set_params(power=3).fit(cloud(40)).save(tmp_path / "d")
+    info = model_info(tmp_path / "d")
+    assert (info["power"], info["first_power"]) == (3, None)
     model, _ = fitted("near isometry")
     model.save(tmp_path / "b")
     assert model_info(tmp_path / "b")["n_points"] is None

@@ -63,7 +63,8 @@ def distances(
     result = {
         "model": model,
         "confidence": confidence,
-        "power": fitted.power_,
+        "power": fitted.power,
+        "first_power": fitted.power_,
         "n_pairs": len(names),
     }
     if output is not None:

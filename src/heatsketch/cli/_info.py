@@ -17,6 +17,7 @@ SHOWN = {
     "n_features": "columns",
     "n_components": "components",
     "power": "power",
+    "first_power": "first power",
     "seed": "seed",
     "training_data": "training data",
     "format_version": "format",

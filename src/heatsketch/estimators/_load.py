@@ -73,9 +73,9 @@ def model_info(path: Any) -> dict[str, Any]:
     -------
     dict
         Plain values: ``class``, ``parameters``, ``n_points``, ``n_features``,
-        ``n_components``, ``seed``, ``power``, ``training_data``, ``bytes``, ``format_version``,
-        ``min_reader``, ``stream_version``, ``versions``, and the ``arrays`` with their dtypes and
-        shapes.
+        ``n_components``, ``seed``, ``power``, ``first_power`` of a sum over all times,
+        ``training_data``, ``bytes``, ``format_version``, ``min_reader``, ``stream_version``,
+        ``versions``, and the ``arrays`` with their dtypes and shapes.
 
     Raises
     ------
@@ -102,6 +102,7 @@ def model_info(path: Any) -> dict[str, Any]:
         parameters, values, versions = (typed(about, part, dict) for part in parts)
     arrays = about["arrays"]
     shape = arrays["order_"]["shape"] if "order_" in arrays else []
+    is_sum = parameters.get("power") == "all"
     return {
         **{name: about.get(name) for name in ("class", "seed", "training_data", "stream_version")},
         "parameters": parameters,
@@ -109,7 +110,8 @@ def model_info(path: Any) -> dict[str, Any]:
         "n_points": shape[0] if shape else None,
         "n_features": values.get("n_features_in_"),
         "n_components": parameters.get("n_components"),
-        "power": values.get("power_"),
+        "power": "all" if is_sum else values.get("power_"),
+        "first_power": values.get("power_") if is_sum else None,
         "format_version": about["format_version"],
         "min_reader": about["min_reader"],
         "bytes": os.path.getsize(path),

@@ -37,6 +37,6 @@ def diffusion_plane(model: Any) -> Plane:
     """
     n_samples, n_components = model.embedding_.shape
     points = np.zeros((n_samples, 2), model.embedding_.dtype)
-    known = min(2, n_components, n_samples - 1)
+    known = min(2, n_components, n_samples - model.n_connected_components_)
     points[:, :known], eigenvalues, _ = model.diffusion_map(known)
     return Plane(points, eigenvalues)

@@ -41,10 +41,10 @@ def sketches(model: HeatSketch, powers: list[Any]) -> list[np.ndarray]:
 def plane_of(model: HeatSketch) -> Plane:
     """Return the plotted points: the diffusion map, or principal components.
 
-    With three or more connected components, the two leading eigenvectors only separate the
-    components, and each of them would be a single dot. Then principal components are plotted.
+    An eigenvector is zero outside of one connected component. With several components, principal
+    components are plotted, which show all of them apart.
     """
-    if model.n_connected_components_ > 2:
+    if model.n_connected_components_ > 1:
         return Plane(principal_plane(model.embedding_), np.array([]))
     return diffusion_plane(model)
 
