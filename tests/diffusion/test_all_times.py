@@ -396,8 +396,8 @@ def test_a_model_of_several_components_keeps_its_laws(dtype):
     fresh = HeatSketch(48).fit(X)
     grown = model.grow(48)
     assert (grown.embedding_ == fresh.embedding_).all()
-    apart = grown.diffusion_map(1).coordinates[:, 0]
-    assert (np.sign(apart[:100]) == np.sign(apart[0])).all() and apart[0] * apart[-1] < 0
+    shape = grown.diffusion_map(1).coordinates[:, 0]  # of each blob, and the blobs are equal
+    assert abs(np.corrcoef(shape[:100], shape[100:])[0, 1]) > 0.999
 
 
 @pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
