@@ -21,7 +21,6 @@ from heatsketch.diffusion import (
     sketch,
     symmetric_scaling,
 )
-from heatsketch.diffusion._all_times import HORIZON
 from heatsketch.diffusion._drift import drift
 from heatsketch.diffusion._sketch import diffuse
 from heatsketch.exceptions import (
@@ -538,13 +537,14 @@ def test_the_only_rows_that_moved_are_outliers():
 
 def rows_within_components(model):
     """Return the rows of the sum over all times by dense linear algebra."""
-    A, labels = model.heat_operator_, model.component_labels_
+    A = model.heat_operator_
+    labels = getattr(model, "component_labels_", np.zeros(len(A.stationary)))
     v = A.stationary / np.linalg.norm(A.stationary)
     matrix = A @ np.eye(len(v))
     for label in np.unique(labels):
         own = np.where(labels == label, v, 0)
         matrix -= np.outer(own, own) / (own @ own)
-    alpha = 1 - 1 / HORIZON
+    alpha = 1 - 1 / model.horizon_
     rows = np.linalg.inv(np.eye(len(v)) - alpha * matrix)
     rows = np.linalg.matrix_power(matrix, model.power_) @ rows / v[:, np.newaxis]
     places = np.argsort(model.order_)
@@ -569,6 +569,17 @@ def test_the_drift_of_components_is_that_within_them():
         assert found.relative == pytest.approx(relative, rel=0.5)
     assert covered / n_runs >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / n_runs)
     np.testing.assert_allclose(found.rows.distance[:80], 0, atol=1e-2 * found.rows.distance.max())
+
+
+def test_the_drift_of_small_moves_is_that_of_one_polynomial():
+    """Both sums are approximated in the same way, or their errors would outweigh the moves."""
+    X = np.concatenate([cloud(250, 2), cloud(250, 2, seed=3) + 4])
+    one, two = (HeatSketch(256).fit(X + 0.01 * cloud(500, 2, seed=seed)) for seed in (1, 2))
+    assert (one.interval_ != two.interval_).any()
+    total = np.sum((rows_within_components(one) - rows_within_components(two)) ** 2)
+    apart = np.sum((one.embedding_ - two.embedding_) ** 2)
+    found = one.drift(two)
+    assert found.low < total < found.high < apart
 
 
 def test_parts_that_fell_apart_are_a_warning():

@@ -83,15 +83,15 @@ class Resolvent(NamedTuple):
         Products with ``A``, those of single vectors not counted.
     horizon : float
         ``T``, given or chosen.
-    is_exceeded : bool
-        Whether the slowest direction decays more slowly than the horizon, so that distances along
-        it saturate.
+    interval : Interval
+        Where the polynomial approximates the sum. It ends at one if the slowest direction decays
+        more slowly than the horizon, so that distances along it saturate.
     """
 
     block: Any
     n_products: int
     horizon: float
-    is_exceeded: bool
+    interval: Interval
 
 
 def sketch_all_times(
@@ -175,6 +175,7 @@ def resolvent(
     components: Components | None = None,
     tolerance: float = TOLERANCE,
     horizon: float | None = HORIZON,
+    interval: Any = None,
 ) -> Resolvent:
     r"""Apply :math:`(I - \alpha \tilde A)^{-1}` to a block.
 
@@ -190,6 +191,9 @@ def resolvent(
     horizon : float or None
         As for :func:`sketch_all_times`; None uses the first of ``HORIZONS`` that the slowest
         direction does not exceed.
+    interval : Interval, optional
+        Interval that contains the spectrum without the stationary directions; by default it is
+        estimated. Two sums are only comparable if theirs is the same.
 
     Returns
     -------
@@ -206,8 +210,10 @@ def resolvent(
     array([[ 1.5],
            [-1.5]])
     """
-    horizon, interval = _first_long_enough(A, components, [horizon] if horizon else HORIZONS)
-    end, is_exceeded, found, n_products = horizon / (horizon - 1), interval.high == 1, None, 0
+    if horizon is None or interval is None:
+        horizon, interval = _first_long_enough(A, components, [horizon] if horizon else HORIZONS)
+    interval = Interval(*map(float, interval))
+    end, found, n_products = horizon / (horizon - 1), None, 0
     while True:
         block = without_stationary(A, block, components, out=block)
         coefficients, size = _coefficients(interval, end, tolerance), frobenius_norm(block)
@@ -220,7 +226,7 @@ def resolvent(
         n_products += vectors.degree
         if interval == WHOLE or ratio(frobenius_norm(vectors.current), size) <= 2:
             found = without_stationary(A, found, components, out=found)
-            return Resolvent(found, n_products, horizon, is_exceeded)
+            return Resolvent(found, n_products, horizon, interval)
         # The vectors grew, so eigenvalues lie outside. The remaining right-hand side is known.
         block = vectors.current / math.cosh(vectors.degree * math.acosh(_pole(interval, end)))
         interval = WHOLE

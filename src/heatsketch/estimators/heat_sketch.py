@@ -161,6 +161,8 @@ class HeatSketch(HeatEmbedding):
     horizon_ : int
         Horizon of the sum, if ``power="all"``: 10,000 steps, or 100,000 or a million if heat
         spreads so slowly, as on long curves. If a million is too few, a warning is given.
+    interval_ : array of shape (2,)
+        Interval of eigenvalues on which a polynomial approximates the sum, if ``power="all"``.
     n_products_ : int
         Number of products with ``heat_operator_``, if ``power="all"``.
     epsilon_ : float, array of shape (n_samples,) or None
@@ -358,13 +360,19 @@ class HeatSketch(HeatEmbedding):
             other._embed(engine, A)
         return other
 
-    def _from(self, first: float, horizon: float) -> Self:
-        """Return the model whose sum over all times has a first power and a horizon."""
-        if (self.power_, self.horizon_) == (first, horizon):
-            return self
-        other = self._with()
-        other.power_, other.horizon_ = first, horizon
-        return other._embedded_again("drift")
+    def _of_the_same_sum(self, other: HeatSketch) -> Self:
+        """Return the model whose sum over all times is the same polynomial as for another."""
+        model = self._with()
+        model.power_, model.horizon_ = (
+            max(pair) for pair in ((self.power_, other.power_), (self.horizon_, other.horizon_))
+        )
+        (low, high), (other_low, other_high) = self.interval_, other.interval_
+        model.interval_ = np.array([min(low, other_low), max(high, other_high)])
+        is_same = (model.interval_ == self.interval_).all() and (model.power_, model.horizon_) == (
+            self.power_,
+            self.horizon_,
+        )
+        return self if is_same else model._embedded_again("drift")
 
     @with_n_jobs
     def path(self, powers: Iterable[int]) -> list[np.ndarray]:
@@ -498,7 +506,8 @@ class HeatSketch(HeatEmbedding):
         ----------
         other : HeatSketch
             Model fitted with the same parameters and seed to data that share some row ids. If the
-            sums over all times differ in ``power_`` or ``horizon_``, the larger of both is used.
+            sums over all times differ in ``power_``, ``horizon_`` or ``interval_``, the larger of
+            both is used, and models are embedded again.
         confidence : float, default=0.95
             Confidence level of the intervals.
 
@@ -512,9 +521,7 @@ class HeatSketch(HeatEmbedding):
             raise DtypeError(f"other is a {type(other).__name__}; give a fitted HeatSketch.")
         model, other = self._as_fitted(), other._as_fitted()
         if model.power == other.power == "all":
-            first = max(model.power_, other.power_)
-            horizon = max(model.horizon_, other.horizon_)
-            model, other = (m._from(first, horizon) for m in (model, other))
+            model, other = model._of_the_same_sum(other), other._of_the_same_sum(model)
             parts = model.n_connected_components_, other.n_connected_components_
             if parts[0] != parts[1]:
                 warn_about_other_components(*parts)
@@ -679,7 +686,9 @@ class HeatSketch(HeatEmbedding):
         components, G = self._components(A), self._random_matrix(A, n_components)
         self.stationary_coefficients_ = in_memory(A.stationary_coefficients(G))
         G = G if components is None else components.deflate(G)
-        is_known, horizon = hasattr(self, "power_"), getattr(self, "horizon_", None)
+        is_known = hasattr(self, "power_")
+        # Both are known if the model is embedded again.
+        horizon, interval = getattr(self, "horizon_", None), getattr(self, "interval_", None)
         if is_known:
             block = diffuse(A, G, power=min(self._resolved_power, self.power_) - 1)
         else:
@@ -688,10 +697,11 @@ class HeatSketch(HeatEmbedding):
                 A, G, lambda directions: directions[-1] <= few, few=few, largest=LARGEST_POWER
             )
         del G
-        found = resolvent(A, block, components=components, horizon=horizon)
+        options: Any = {"components": components, "horizon": horizon, "interval": interval}
+        found = resolvent(A, block, **options)
         del block
-        self.horizon_ = found.horizon
-        if horizon is None and found.is_exceeded:
+        self.horizon_, self.interval_ = found.horizon, np.array(found.interval)
+        if interval is None and found.interval.high == 1:
             warn_about_saturation(found.horizon)
         if is_known:
             steps_left = max(self.power_ - self._resolved_power, 0)

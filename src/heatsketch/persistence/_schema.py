@@ -47,6 +47,10 @@ class Array:
     is_valid: Callable[[np.ndarray], bool] = lambda array: True
 
 
+def _is_interval(array: np.ndarray) -> bool:
+    return array.shape == (2,) and -1 <= array[0] < array[1] <= 1
+
+
 @dataclass(frozen=True)
 class Csr:
     """Type of a CSR matrix with the dtype of the model."""
@@ -172,6 +176,7 @@ TABLES: dict[str, dict[str, Any]] = {
         "power_": (int, float),
         "stationary_coefficients_": Array("k"),
         "horizon_": (int,),
+        "interval_": Array("*", "float64", is_valid=_is_interval),
         "n_products_": (int,),
         "component_offsets_": Array("ck"),
         "heat_trace_": HeatTrace,
@@ -198,6 +203,7 @@ OPTIONAL = {
     "heat_trace_",
     "neighbors_",
     "horizon_",
+    "interval_",
     "n_products_",
     "component_labels_",
     "component_offsets_",
@@ -374,8 +380,8 @@ class Entries:
         if len(letters) != len(sizes):
             raise InvalidPart(f"{name} has shape {sizes}, and should have {len(letters)} axes")
         for letter, size in zip(letters, sizes, strict=True):
-            known = self.sizes.setdefault(letter, size)
-            if known != size and letter != "*":
+            known = size if letter == "*" else self.sizes.setdefault(letter, size)
+            if known != size:
                 raise InvalidPart(f"{name} has {letter}={size}, elsewhere it is {known}")
 
     def _get_array(self, name: str, kind: Array) -> Any:
