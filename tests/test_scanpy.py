@@ -551,3 +551,17 @@ def test_genes_are_smoothed_as_the_model_smooths(blood):
     ):
         with pytest.raises(HeatSketchError, match=message):
             hs.pp.heat_smooth(adata, use_rep="X_pca", **options)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csc_array])
+def test_counts_are_told_from_other_numbers(form):
+    counts = np.full((250, 100), 3.0)
+    counts[::2] = 1
+    assert hs.pp._are_counts(form(counts))
+    for place in [0, 99, 12_345, 24_999]:
+        for value in [0.5, -1.0]:
+            values = counts.copy()
+            values.flat[place] = value
+            assert not hs.pp._are_counts(form(values))
+    assert hs.pp._are_counts(np.zeros((3, 2)))
+    assert not hs.pp._are_counts(sparse.csc_array((3, 2)))  # of which nothing is known

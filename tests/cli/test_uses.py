@@ -23,7 +23,8 @@ def folder(tmp_path, monkeypatch):
     """Points with names, counts of the same rows in another order, and a model of each kind."""
     monkeypatch.chdir(tmp_path)
     X, names = cloud(90).astype(np.float32), [f"r{i}" for i in range(90)]
-    counts = np.random.default_rng(0).poisson(3.0, (90, 5))
+    rates = 3 * np.exp(np.column_stack([X, -X])[:, :5])
+    counts = np.random.default_rng(0).poisson(rates)
     table = {"who": names, **{f"x{i}": column for i, column in enumerate(X.T)}, "kind": names}
     pq.write_table(pa.table(table), "points.parquet")
     turned = {"who": names[::-1], **{f"g{i}": c[::-1] for i, c in enumerate(counts.T)}}

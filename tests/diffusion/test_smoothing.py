@@ -9,7 +9,12 @@ from sklearn.metrics import pairwise_distances
 from heatsketch import DiffusionMap, HeatSketch
 from heatsketch.diffusion import _smoothing as module
 from heatsketch.diffusion import degree_scaling, heat_operator, smooth, symmetric_scaling
-from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError
+from heatsketch.exceptions import (
+    DtypeError,
+    HeatSketchError,
+    HeatSketchWarning,
+    MissingValueError,
+)
 from heatsketch.testing import tolerance
 
 VALUES = np.random.default_rng(5).normal(size=(80, 7))
@@ -86,6 +91,15 @@ def test_one_column_may_be_a_vector():
     np.testing.assert_array_equal(found, model.smooth(VALUES[:, :1], time=2).values[:, 0])
 
 
+NOISE = {
+    "counts": lambda rng, truth: rng.poisson(truth),
+    "overdispersed counts": lambda rng, truth: rng.negative_binomial(
+        1 / 0.3, 1 / (1 + 0.3 * 10 * truth)
+    ),  # of mean 10 and dispersion 0.3
+    "numbers": lambda rng, truth: truth + rng.normal(0, 1, truth.shape),
+}
+
+
 def noisy_circle(kind, seed, n=400, n_columns=30):
     """Return a graph, values without noise and values with noise."""
     K = affinity(circle(n, seed), epsilon=0.01, n_neighbors=15)
@@ -93,15 +107,14 @@ def noisy_circle(kind, seed, n=400, n_columns=30):
     rng = np.random.default_rng(seed)
     phases, waves = rng.uniform(0, 6, n_columns), rng.integers(1, 4, n_columns)
     truth = 1 + 0.8 * np.cos(angle * waves + phases)
-    noisy = rng.poisson(truth) if kind == "counts" else truth + rng.normal(0, 1, truth.shape)
-    return heat_operator(K, symmetric_scaling(K)), truth, noisy
+    return heat_operator(K, symmetric_scaling(K)), truth, NOISE[kind](rng, truth)
 
 
 def median_correlation(found, truth):
     return np.median([np.corrcoef(x, y)[0, 1] for x, y in zip(found.T, truth.T, strict=True)])
 
 
-@pytest.mark.parametrize("kind", ["counts", "numbers"])
+@pytest.mark.parametrize("kind", NOISE)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_chosen_time_is_nearly_the_best(kind, seed):
     A, truth, noisy = noisy_circle(kind, seed)
@@ -122,12 +135,15 @@ def correlations(x, y, where):
 
 
 @pytest.mark.parametrize("has_sizes", [False, True])
-@pytest.mark.parametrize("n_columns", [5, 64, 70])
-@pytest.mark.parametrize("kind", ["counts", "numbers"])
+@pytest.mark.parametrize(("n_columns", "n_scored"), [(5, 10), (64, 2), (70, 1)])
 @pytest.mark.parametrize("graph", ["circle", "path"])
-def test_scores_are_correlations_with_what_was_held_out(graph, kind, n_columns, has_sizes):
+def test_scores_are_correlations_with_what_was_held_out(
+    monkeypatch, graph, n_columns, n_scored, has_sizes
+):
     n = 60
-    A, _, noisy = noisy_circle(kind, 1, n, n_columns)
+    n_used = min(n_columns, module.CHOICE_COLUMNS)
+    monkeypatch.setattr(module, "SCORED_ENTRIES", n * n_used * (n_scored + 1) - 1)
+    A, _, noisy = noisy_circle("numbers", 1, n, n_columns)
     if graph == "path":  # on which all near some entries are held out
         K = np.eye(n) + np.eye(n, k=1) + np.eye(n, k=-1)
         A = heat_operator(K, degree_scaling(K))
@@ -138,26 +154,57 @@ def test_scores_are_correlations_with_what_was_held_out(graph, kind, n_columns, 
     walk = np.empty((n, n))
     walk[np.ix_(order, order)] = (A @ np.eye(n)) * A.stationary / A.stationary[:, np.newaxis]
     rng = np.random.default_rng(module.SEED)
-    if n_columns > module.CHOICE_COLUMNS:
-        some = rng.choice(n_columns, module.CHOICE_COLUMNS, replace=False)
-        noisy = noisy[:, np.sort(some)]
-    half = rng.binomial(noisy, 0.5) if kind == "counts" else None
-    is_out = None if kind == "counts" else rng.random(noisy.shape) < 0.1
+    if n_columns > n_used:
+        noisy = noisy[:, np.sort(rng.choice(n_columns, n_used, replace=False))]
+    fold = rng.integers(10, size=noisy.shape)
     for time, found in zip(times, scores, strict=True):
         P = np.linalg.matrix_power(walk, time)
-        if kind == "counts":
-            wanted = correlations(
-                (P @ half) / (P @ s), (noisy - half) / s, np.full(half.shape, True)
-            )
-        else:
+        wanted = []
+        for number in range(n_scored):
+            is_out = fold == number
             shares = noisy / s
             shares = shares - shares.mean(axis=0, where=~is_out)
             weight = P @ (s * ~is_out)
             near = np.where(weight > 1e-9, P @ (s * ~is_out * shares) / np.maximum(weight, 1e-9), 0)
-            wanted = correlations(near, shares, is_out)
-        np.testing.assert_allclose(found, wanted, atol=1e-9)
+            wanted.append(correlations(near, shares, is_out))
+        np.testing.assert_allclose(found, np.concatenate(wanted), atol=1e-9)
     last = min(scores.mean(axis=1).argmax() + module.PATIENCE, len(module.TIMES) - 1)
     np.testing.assert_array_equal(times, module.TIMES[: last + 1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("factor", [1e-30, 1e19, 1e30])
+def test_the_scale_of_values_does_not_change_the_time(factor, dtype):
+    """Also if counts exceed the largest integer, or squares the largest number."""
+    model = HeatSketch(2).fit(circle(200, 0).astype(dtype))
+    counts = np.random.default_rng(0).poisson(np.linspace(0, 9, 200)[:, np.newaxis] * [1, 1])
+    found, wanted = model.smooth(counts * factor), model.smooth(counts)
+    assert found.time == wanted.time > 0
+    np.testing.assert_allclose(found.values, wanted.values * factor, rtol=tolerance(dtype))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_values_that_neighbours_do_not_predict_stay_with_a_warning(seed):
+    A, _, _ = noisy_circle("numbers", seed)
+    noise = np.random.default_rng(seed).negative_binomial(2, 0.2, (400, 10))
+    with pytest.warns(HeatSketchWarning, match="time='auto': values are not smoothed") as log:
+        found = smooth(A, noise)
+    assert log[0].filename == __file__
+    assert found.time == 0
+    np.testing.assert_array_equal(found.values, noise)
+
+
+@pytest.mark.filterwarnings("ignore:time='auto'")
+def test_noise_is_seldom_smoothed():
+    A, _, _ = noisy_circle("numbers", 0, 100)
+    noise = np.random.default_rng(0).normal(size=(100, 100, 10))
+    assert np.mean([smooth(A, values).time > 0 for values in noise]) < 0.2
+
+
+def test_one_noisy_column_is_smoothed():
+    """Only the correlation over all folds is above chance."""
+    A, _, noisy = noisy_circle("numbers", 0, 300, 20)
+    assert min(smooth(A, column).time for column in noisy.T) > 0
 
 
 def test_correlations_are_those_of_numpy():
@@ -182,20 +229,6 @@ def test_a_later_time_may_be_one_standard_error_below_the_best(n_columns, below,
     assert module.longest_of_the_best(np.array([1, 5, 7]), scores) == (7 if is_taken else 5)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csc_array])
-def test_counts_are_told_from_other_numbers(form):
-    counts = np.full((250, 100), 3.0)
-    counts[::2] = 1
-    assert module.are_counts(form(counts))
-    for place in [0, 99, 12_345, 24_999]:
-        for value in [0.5, -1.0]:
-            values = counts.copy()
-            values.flat[place] = value
-            assert not module.are_counts(form(values))
-    assert module.are_counts(np.zeros((3, 2)))
-    assert not module.are_counts(sparse.csc_array((3, 2)))  # of which nothing is known
-
-
 @pytest.mark.parametrize(("width", "n_chunks"), [(0.5, 7), (1, 7), (3, 3), (7, 1), (100, 1)])
 def test_columns_are_smoothed_in_chunks_that_fit(monkeypatch, width, n_chunks):
     begun, done = [], []
@@ -210,7 +243,6 @@ def test_columns_are_smoothed_in_chunks_that_fit(monkeypatch, width, n_chunks):
 
 @pytest.mark.parametrize("kind", ["counts", "numbers"])
 def test_how_deep_rows_are_measured_does_not_shorten_the_time(kind):
-    """Both halves of a row have its depth, which is no reason to smooth less."""
     A, truth, _ = noisy_circle("counts", 0, n_columns=40)
     rng = np.random.default_rng(0)
     depths = rng.lognormal(0, 0.7, (len(truth), 1))

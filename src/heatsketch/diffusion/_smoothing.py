@@ -8,15 +8,18 @@ sizes ``s`` are one, unless rows were measured to different depths, like cells: 
 then added up and divided by the sum of nearby depths, and :math:`\bar s` is the mean depth. This is
 MAGIC (van Dijk et al., 2018) on the graph of a fitted model.
 
-The time ``t`` is chosen on held-out data. Counts are split at random into two halves, which are
-independent if counts are Poisson: one is smoothed, the other is held out. For other numbers, a
-tenth of the entries is held out. The score is the correlation of a smoothed column with the
-held-out values, averaged over columns. Noise of the held-out values lowers the correlations at all
-times by the same factor, so that the maximum is at the time whose result correlates best with the
-values without noise. A squared error or a likelihood would also penalize the scale, which smoothing
-shrinks, and so prefer shorter times. The longest time is taken whose score is within one standard
-error of the best, over columns (Breiman et al., 1984): with few data, short times look best by
-chance more often than long ones, since they differ more.
+The time ``t`` is chosen on held-out entries. Each entry of a column is assigned to one of ten folds
+at random, and the entries of a fold are predicted by means of the others nearby. So an entry has no
+part in its own prediction, and noise may have any distribution, if it is independent between
+entries. Small data are predicted in all folds, large data in some. The score is the correlation of
+predicted and held-out values, averaged over columns and folds. Noise of the held-out values lowers
+the correlations at all times by the same factor, so that the maximum is at the time whose result
+correlates best with the values without noise. A squared error or a likelihood would also penalize
+the scale, which smoothing shrinks, and so prefer shorter times. The longest time is taken whose
+score is within one standard error of the best (Breiman et al., 1984): with few data, short times
+look best by chance more often than long ones, since they differ more. Predictions that are
+unrelated to ``N`` held-out entries have a score with the standard deviation :math:`N^{-1/2}`. If
+the best score is below 2.5 times this, the time is zero, with a warning.
 """
 
 from __future__ import annotations
@@ -27,15 +30,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from heatsketch._core.checks import check_finite, check_integer, plain_floats, stored
+from heatsketch._core.checks import check_finite, check_integer, plain_floats
 from heatsketch._core.partitioned import check_not_lazy
 from heatsketch._core.progress import steps
-from heatsketch.exceptions import HeatSketchError
+from heatsketch._core.warn import warn
+from heatsketch.exceptions import HeatSketchError, HeatSketchWarning
 
 TIMES = (0, 1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128)
 PATIENCE = 3  # stop after this many times in a row without improvement
 CHOICE_COLUMNS = 64  # most columns used to choose the time
-HELD_OUT = 0.1
+N_FOLDS = 10
+SCORED_ENTRIES = 2**21  # most entries of the folds that are scored; one fold is always scored
+LEAST_SCORE = 2.5  # in standard deviations; noise reaches it in a tenth of cases
 CHUNK_BYTES = 2**28  # of columns smoothed at a time
 SEED = 0
 
@@ -52,7 +58,7 @@ class Smoothing(NamedTuple):
     times : array of int of shape (m,)
         Times that were tried; empty if the time was given.
     scores : array of shape (m,)
-        Mean correlation of smoothed columns with held-out values, for each of these times.
+        Mean correlation of held-out entries with their predictions, for each of these times.
 
     Examples
     --------
@@ -92,7 +98,7 @@ def smooth(
     A : HeatOperator of shape (n, n)
     values : array or sparse matrix of shape (n, m) or (n,)
     time : int or "auto", default="auto"
-        Number of steps.
+        Number of steps. "auto" chooses it on held-out entries, whose noise must be independent.
     sizes : array of shape (n,) or "sum", optional
         Measurement size ``s`` of each row: the depth of a cell, the length of a text. "sum" takes
         the row sums. If omitted, all sizes are one.
@@ -104,6 +110,11 @@ def smooth(
     Returns
     -------
     Smoothing
+
+    Warns
+    -----
+    HeatSketchWarning
+        If ``time="auto"`` chooses 0, so that values are not smoothed.
 
     Examples
     --------
@@ -122,7 +133,7 @@ def smooth(
     times, scores = np.empty(0, int), np.empty(0)
     if isinstance(time, str) and time == "auto":
         times, by_column = time_scores(A, columns, order, sizes)
-        scores, time = by_column.mean(axis=1), longest_of_the_best(times, by_column)
+        scores, time = by_column.mean(axis=1), _chosen_time(times, by_column, n_rows)
     time = check_integer("time", time, least=0)
     nearby = 1.0
     if sizes is not None:
@@ -233,7 +244,7 @@ def _smoothed_chunks(
 def time_scores(
     A: Any, columns: Any, order: np.ndarray, sizes: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return times, and the correlation of each column with held-out values.
+    """Return times, and the correlation of each column and fold with its held-out entries.
 
     Examples
     --------
@@ -248,14 +259,8 @@ def time_scores(
     >>> bool(times[scores.mean(axis=1).argmax()] > 2)
     True
     """
-    rng = np.random.default_rng(SEED)
-    some = _sampled_columns(columns, rng)
-    block = _dense(columns, some, order, np.float64)
-    # Sampled in the given row order, so that the order of the operator does not matter.
-    given = block[np.argsort(order)]
-    sizes = np.ones((len(given), 1)) if sizes is None else sizes
-    score_of = _split_counts if are_counts(columns) else _held_out_entries
-    score_at = score_of(A, given, order, rng, sizes)
+    sizes = np.ones((len(order), 1)) if sizes is None else sizes
+    score_at = _held_out_scores(A, columns, order, sizes)
     times: list[int] = []
     scores: list[np.ndarray] = []
     done = steps("choosing the time", len(TIMES))
@@ -266,6 +271,21 @@ def time_scores(
         if len(scores) - 1 - int(np.argmax(np.mean(scores, axis=1))) >= PATIENCE:
             break
     return np.array(times), np.array(scores)
+
+
+def _chosen_time(times: np.ndarray, scores: np.ndarray, n_rows: int) -> int:
+    """Return the longest of the best times, or zero if neighbours predict nothing."""
+    best = float(scores.mean(axis=1).max())
+    n_held_out = scores.shape[1] * n_rows / N_FOLDS
+    if best > LEAST_SCORE / np.sqrt(n_held_out):
+        return longest_of_the_best(times, scores)
+    warn(
+        HeatSketchWarning,
+        "time='auto': values are not smoothed, since neighbours do not predict them (the "
+        f"correlation with held-out entries is {best:.2g} at best); use a graph of points "
+        "that are related to the values, or give the number of steps.",
+    )
+    return 0
 
 
 def longest_of_the_best(times: np.ndarray, scores: np.ndarray) -> int:
@@ -292,43 +312,20 @@ def _sampled_columns(columns: Any, rng: np.random.Generator) -> np.ndarray:
     return np.sort(rng.choice(n_columns, CHOICE_COLUMNS, replace=False))
 
 
-def are_counts(columns: Any) -> bool:
-    """Return True if all numbers are nonnegative integers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion._smoothing import are_counts
-    >>> are_counts(np.array([[0.0, 2.0]])), are_counts(np.array([[0.0, 0.5]]))
-    (True, False)
-    """
-    values = stored(columns)
-    if not values.size or values.min() < 0:
-        return False
-    parts = (values[start : start + 10_000] for start in range(0, len(values), 10_000))
-    return all(bool((part == np.rint(part)).all()) for part in parts)
-
-
-def _split_counts(
-    A: Any, given: np.ndarray, order: np.ndarray, rng: np.random.Generator, sizes: np.ndarray
+def _held_out_scores(
+    A: Any, columns: Any, order: np.ndarray, sizes: np.ndarray
 ) -> Callable[[int], np.ndarray]:
-    """Return a function that smooths half of the counts and scores on the other."""
-    half = rng.binomial(given.astype(np.int64), 0.5).astype(np.float64)
-    other = ((given - half) / sizes)[order]
-    known, weights = _Walk(A, half[order]), _Walk(A, sizes[order])
-
-    def score(time: int) -> np.ndarray:
-        return _correlations(known.at(time) / weights.at(time), other, np.ones_like(other))
-
-    return score
-
-
-def _held_out_entries(
-    A: Any, given: np.ndarray, order: np.ndarray, rng: np.random.Generator, sizes: np.ndarray
-) -> Callable[[int], np.ndarray]:
-    """Return a function that smooths most entries and scores on the others."""
-    is_out = (rng.random(given.shape) < HELD_OUT)[order]
-    shares, kept, sizes = (given / sizes)[order], ~is_out, sizes[order]
+    """Return a function of the time: the score of each column and fold."""
+    rng = np.random.default_rng(SEED)
+    some = _sampled_columns(columns, rng)
+    block = _dense(columns, some, order, np.float64)
+    # Folds are drawn in the given row order, so that the order of the operator does not matter.
+    fold = rng.integers(N_FOLDS, size=block.shape)[order]
+    n_scored = min(max(SCORED_ENTRIES // block.size, 1), N_FOLDS)
+    is_out = np.hstack([fold == number for number in range(n_scored)])
+    kept, sizes = ~is_out, sizes[order]
+    largest = np.abs(block).max(axis=0)  # without it, squares of large numbers would overflow
+    shares = np.tile(block / np.where(largest > 0, largest, 1) / sizes, n_scored)
     # Columns are centred, so that an entry without nearby entries is predicted by the mean.
     shares = shares - shares.mean(axis=0, where=kept) if kept.any(axis=0).all() else shares
     known, weights = _Walk(A, shares * sizes * kept), _Walk(A, sizes * kept)

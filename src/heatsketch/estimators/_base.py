@@ -397,10 +397,10 @@ class HeatEmbedding(
             Numbers of the training points, in the order of ``X``. Sparse columns are converted to
             dense ones in batches.
         time : int or "auto", default="auto"
-            Number of steps. "auto" compares a sample of at most 64 smoothed columns with held-out
-            data: half of the counts if all values are counts, else a tenth of the entries. It
-            chooses the longest time whose agreement is within one standard error of the best.
-            Noise must be independent between entries, and counts approximately Poisson.
+            Number of steps. "auto" predicts held-out entries of at most 64 columns from their
+            neighbours, and chooses the longest time whose correlation with them is within one
+            standard error of the best. Noise may have any distribution, but must be independent
+            between entries. If neighbours do not predict the values, the time is 0, with a warning.
         sizes : array of shape (n_samples,) or "sum", optional
             Total measured for each row, such as the sequencing depth of a cell; "sum" uses the
             row sums. Smoothed values are then divided by smoothed sizes, and have the scale of a
@@ -412,6 +412,11 @@ class HeatEmbedding(
         -------
         Smoothing
             ``values``, ``time``, and the ``times`` and ``scores`` from which it was chosen.
+
+        Warns
+        -----
+        HeatSketchWarning
+            If ``time="auto"`` chooses 0, so that values are not smoothed.
         """
         model = self._as_fitted()
         A, order = model._training_operator("smooth"), in_memory(model.order_)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import sys
-import warnings
 from typing import Any
 
 import numpy as np
 
+from heatsketch._core.warn import warn
 from heatsketch.diffusion._affinity import isolated_fraction
 from heatsketch.exceptions import (
     AmbiguousRowWarning,
@@ -16,7 +15,6 @@ from heatsketch.exceptions import (
     DegenerateKernelWarning,
     DisconnectedGraphWarning,
     FarPointWarning,
-    HeatSketchWarning,
     RareClassWarning,
     SaturationWarning,
     UnderflowWarning,
@@ -34,9 +32,6 @@ CONNECT = {
     "all pairs": "Use a larger number for epsilon to connect them",
     "nearest": f"Use more neighbours than n_neighbors={{n_neighbors}} {_IF_FAR}",
 }
-_INSIDE = {"heatsketch", "joblib", "sklearn"}
-# Warnings already shown in the fits of a search: function, file and line of the caller.
-_said: set[tuple[str, str, int]] = set()
 
 
 def warn_about_isolated_points(K: Any, sums: Any, epsilon: float | None) -> None:
@@ -53,14 +48,14 @@ def warn_about_isolated_points(K: Any, sums: Any, epsilon: float | None) -> None
     )
     if isolated > 0.5:
         raise DegenerateKernelError(message, **_given(epsilon))
-    _warn(DegenerateKernelWarning, message, **_given(epsilon))
+    warn(DegenerateKernelWarning, message, **_given(epsilon))
 
 
 def warn_about_zero_diagonal(K: Any) -> None:
     """Warn that a given affinity has no self-loops."""
     n_zeros = K.shape[0] - np.count_nonzero(K.diagonal())
     if n_zeros:
-        _warn(
+        warn(
             ZeroDiagonalWarning,
             f"affinity='precomputed': the diagonal of X has {n_zeros} zeros, so that a walk cannot "
             "stay where it is and may oscillate for ever; use self_loops=True.",
@@ -71,7 +66,7 @@ def warn_about_zero_diagonal(K: Any) -> None:
 def warn_about_shared_rows(rows: np.ndarray) -> None:
     """Warn that rows may be those of several training nodes."""
     if len(rows):
-        _warn(
+        warn(
             AmbiguousRowWarning,
             f"affinity='precomputed': {len(rows)} rows of X, the first of them row {rows[0]}, have "
             "the links of several training nodes, and are embedded as new nodes, without a "
@@ -83,7 +78,7 @@ def warn_about_shared_rows(rows: np.ndarray) -> None:
 def warn_about_components(n_components: int, *, edges: str, n_neighbors: Any) -> None:
     """Warn that the graph is not connected; ``edges`` is one of :data:`CONNECT`."""
     graph = "graph" if edges == "given" else "neighbour graph"
-    _warn(
+    warn(
         DisconnectedGraphWarning,
         f"The {graph} has {n_components} connected components: distances between components mean "
         f"no more than 'far'. {CONNECT[edges].format(n_neighbors=n_neighbors)}.",
@@ -93,7 +88,7 @@ def warn_about_components(n_components: int, *, edges: str, n_neighbors: Any) ->
 
 def warn_about_other_components(n_components: int, n_others: int) -> None:
     """Warn that two graphs fall into different parts, whose distance is not compared."""
-    _warn(
+    warn(
         DisconnectedGraphWarning,
         f"The graphs have {n_components} and {n_others} connected components. Distances between "
         "components are left out, so that parts that came together or fell apart count as drift. "
@@ -114,7 +109,7 @@ def warn_about_decay(
     after = last[some] - A.stationary[some, np.newaxis] * A.stationary_coefficients(last)
     largest_before, largest = (max(float(b.max()), -float(b.min())) for b in (before, after))
     if min(largest_before, largest) < np.finfo(after.dtype).tiny:
-        _warn(
+        warn(
             UnderflowWarning,
             f"power={power} makes the embedding too small for {after.dtype} (its largest entry is "
             f"{largest:.3g}); use a smaller power, float64 input, or a smaller epsilon. If all "
@@ -126,7 +121,7 @@ def warn_about_decay(
         remedy = "use a smaller epsilon, unless all points of X are equal, with nothing to embed"
         if epsilon is None:
             cause, remedy = "affinity='precomputed': one", "make X fall off faster"
-        _warn(
+        warn(
             DegenerateKernelWarning,
             f"{cause} step of diffusion leaves {largest / largest_before:.1e} of all differences "
             f"between points; {remedy}.",
@@ -136,7 +131,7 @@ def warn_about_decay(
 
 def warn_about_saturation(horizon: float) -> None:
     """Warn that the sum over all times ends before heat has spread over the graph."""
-    _warn(
+    warn(
         SaturationWarning,
         f"power='all': heat needs more than {horizon:,} steps to spread over the graph, so that "
         "distances along it, and pseudotime, hardly grow beyond a part of its length; use more "
@@ -151,7 +146,7 @@ def warn_about_rounding(embedding: Any, *, power: float) -> None:
     rows = np.asarray(embedding[some], dtype=np.float64)
     length, spread = np.linalg.norm(rows), np.linalg.norm(rows - rows.mean(axis=0))
     if len(rows) > 1 and spread < ROUNDING * np.finfo(embedding.dtype).eps * length:
-        _warn(
+        warn(
             UnderflowWarning,
             f"stationary='keep' at power={power}: rows differ by {spread / length:.1e} of their "
             f"length, which is rounding in {embedding.dtype}, and so are their distances and "
@@ -165,7 +160,7 @@ def warn_about_unreached_rows(found: np.ndarray) -> None:
     """Warn that walks from some rows never reach any of the given rows."""
     n_unreached = int(np.isnan(found).reshape(len(found), -1).any(axis=1).sum())
     if n_unreached:
-        _warn(
+        warn(
             DisconnectedGraphWarning,
             f"rows has none in the connected components of {n_unreached} of {len(found)} points, "
             "whose values are NaN; give a row in each component, or fit with a larger n_neighbors.",
@@ -175,7 +170,7 @@ def warn_about_unreached_rows(found: np.ndarray) -> None:
 def warn_about_unlabelled_components(n_rows: int, n_all: int) -> None:
     """Warn that the connected components of some rows have no label."""
     if n_rows:
-        _warn(
+        warn(
             DisconnectedGraphWarning,
             f"y has no label in the connected components of {n_rows} of {n_all} rows of X, for "
             "which all classes are equally probable; label a row of each component, or fit with "
@@ -185,7 +180,7 @@ def warn_about_unlabelled_components(n_rows: int, n_all: int) -> None:
 
 def warn_about_rare_classes(coverage: float) -> None:
     """Warn that sets must hold all classes to reach a coverage."""
-    _warn(
+    warn(
         RareClassWarning,
         f"coverage={coverage!r} is only reached by sets of all classes, because too many classes "
         "have only held-out labels, and points of classes without any label are in no set; label "
@@ -205,7 +200,7 @@ def warn_about_far_points(
     limit = -math.log(float(np.finfo(nearest_squares.dtype).tiny)) * bandwidth
     far = nearest_squares > np.float64(limit)  # the limit may overflow float32
     if far.any():
-        _warn(
+        warn(
             FarPointWarning,
             f"{far.sum()} of {len(far)} rows of X, the first of them row "
             f"{first_row + int(np.argmax(far))}, "
@@ -219,36 +214,3 @@ def warn_about_far_points(
 def _given(epsilon: Any) -> dict[str, Any]:
     """Return the parameter that determines the affinities."""
     return {"affinity": "precomputed"} if epsilon is None else {"epsilon": epsilon}
-
-
-def _warn(category: type[HeatSketchWarning], message: str, **parameters: Any) -> None:
-    # Point at the line that called the estimator, not at scikit-learn's wrappers around it.
-    frame, stacklevel, in_search = sys._getframe(), 1, False
-    cause = sys._getframe(1).f_code.co_name
-    while frame.f_back and (module := _module(frame)).partition(".")[0] in _INSIDE:
-        in_search |= module.startswith("sklearn.model_selection")
-        frame, stacklevel = frame.f_back, stacklevel + 1
-    if in_search and _would_be_shown_once(category, message):
-        key = cause, frame.f_code.co_filename, frame.f_lineno
-        if key in _said:
-            return
-        _said.add(key)
-    warnings.warn(category(message, **parameters), stacklevel=stacklevel)
-
-
-def _module(frame: Any) -> str:
-    return frame.f_globals.get("__name__", "")  # code executed from text may have no name
-
-
-def _would_be_shown_once(category: type[Warning], message: str) -> bool:
-    """Return True if the filters show this warning once per line.
-
-    A search fits a model many times, and in each fit scikit-learn enters
-    ``warnings.catch_warnings``, which resets Python's record of the warnings shown.
-    """
-    actions = (
-        action
-        for action, text, kind, *_ in warnings.filters
-        if issubclass(category, kind) and (text is None or text.match(message))
-    )
-    return next(actions, "default") in ("default", "module", "once")

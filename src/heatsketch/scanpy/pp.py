@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from heatsketch.diffusion._smoothing import are_counts
+import numpy as np
+
+from heatsketch._core.checks import stored
 from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.scanpy._cells import annotated, fitted, graph_params, source_of
@@ -34,9 +36,8 @@ def heat_smooth(
     genes : str or sequence of str, optional
         Names of genes in ``var_names``; by default all genes, which gives a dense layer.
     layer : str, optional
-        Layer to smooth; by default ``X``. For raw counts the time is chosen by count splitting,
-        and smoothed counts are divided by smoothed depths, where the depth of a cell is its sum
-        over all genes of the layer.
+        Layer to smooth; by default ``X``. Smoothed raw counts are divided by smoothed depths,
+        where the depth of a cell is its sum over all genes of the layer.
     time : int or "auto", default="auto"
         Number of steps.
     neighbors_key, use_rep, obsp, copy :
@@ -74,7 +75,7 @@ def heat_smooth(
     values = _layer(adata, layer)
     # One step of one component: only the graph is needed.
     model = fitted(adata, source, HeatSketch(1, power=1))
-    sizes = values.sum(axis=1) if are_counts(values) else None
+    sizes = values.sum(axis=1) if _are_counts(values) else None
     if names is None:
         found = model.smooth(values, time=time, sizes=sizes)
         adata.layers[key_added] = found.values
@@ -90,6 +91,15 @@ def heat_smooth(
         "params": graph_params(model, source, layer="X" if layer is None else layer),
     }
     return adata if copy else None
+
+
+def _are_counts(values: Any) -> bool:
+    """Return True if all numbers are nonnegative integers."""
+    entries = stored(values)
+    if not entries.size or entries.min() < 0:
+        return False
+    parts = (entries[start : start + 10_000] for start in range(0, len(entries), 10_000))
+    return all(bool((part == np.rint(part)).all()) for part in parts)
 
 
 def _genes(adata: Any, genes: Any) -> list[str] | None:
