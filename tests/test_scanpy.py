@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.stats import spearmanr
@@ -411,6 +412,16 @@ def test_cells_are_compared_as_rows_are(blood, tmp_path):
     np.testing.assert_array_equal(again.obs["compare_z"], adata.obs["compare_z"])
     assert again.uns["compare"]["params"] == adata.uns["compare"]["params"]
     assert list(again.uns["compare"]["groups"]) == ["control", "treated"]
+
+
+def test_groups_of_cells_are_in_the_order_of_their_categories(blood):
+    adata = blood.copy()
+    labels = np.array(["untreated", "A treated"])[(blood.obs["bulk_labels"] == "Dendritic") * 1]
+    adata.obs["condition"] = pd.Categorical(labels, ["untreated", "A treated"])
+    hs.tl.compare(adata, "condition", n_permutations=19)
+    assert adata.uns["compare"]["groups"].tolist() == ["untreated", "A treated"]
+    assert set(adata.obs["compare_group"]) == {"A treated"}
+    assert adata.obs.loc[labels == "A treated", "compare_effect"].mean() > 0
 
 
 def test_columns_that_cannot_be_compared_are_named(blood):

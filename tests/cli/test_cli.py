@@ -154,6 +154,16 @@ def test_tables_are_compared_as_groups_of_rows_are(workspace):
     np.testing.assert_array_equal(found[:, 2], wanted.p_values)
 
 
+@pytest.mark.parametrize(
+    ("current", "says"), [("points.npy", "share records"), ("twice.npy", "60 of 180 rows repeat")]
+)
+def test_tables_with_repeated_rows_are_compared_with_a_warning(workspace, current, says):
+    np.save("twice.npy", np.repeat(1 + np.load("points.npy"), 2, axis=0))
+    result = run(f"compare points.npy {current} -o out.csv")
+    assert result.exit_code == 0
+    assert says in result.stderr
+
+
 def test_without_ids_rows_are_their_positions(workspace):
     assert run("embed points.npy -o out.npy --model new.heatsketch").exit_code == 0
     wanted = HeatSketch().fit(np.load("points.npy")).embedding_

@@ -4,6 +4,8 @@ import itertools
 import re
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from registry import SEEDS, affinity, cloud
 from scipy import sparse
@@ -231,6 +233,39 @@ def test_names_of_groups_do_not_matter():
     assert other.p_value == one.p_value
 
 
+CATEGORIES = ["untreated", "no cells", "A treated", "0"]
+ORDERED = {
+    "pandas": lambda labels: pd.Categorical(labels, CATEGORIES),
+    "pandas, ordered": lambda labels: pd.Categorical(labels, CATEGORIES, ordered=True),
+    "series": lambda labels: pd.Series(pd.Categorical(labels, CATEGORIES), index=labels),
+    "polars": lambda labels: pl.Series(labels, dtype=pl.Enum(CATEGORIES)),
+}
+
+
+@pytest.mark.parametrize("form", ORDERED)
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_groups_are_in_the_order_of_their_categories(form, n_groups):
+    X, code = cloud(90), np.arange(90) % n_groups
+    used = np.array([CATEGORIES[0], *CATEGORIES[2:]])[:n_groups]
+    model = HeatSketch(4, power=1).fit(X[::-1])
+    found, wanted = model.compare(ORDERED[form](used[code])), model.compare(code)
+    np.testing.assert_array_equal(found.effect, wanted.effect)
+    np.testing.assert_array_equal(found.group, used[wanted.group])
+    assert found.groups.tolist() == used.tolist()
+    assert compare_groups(operator(X), ORDERED[form](used[code])).groups.tolist() == used.tolist()
+
+
+def test_categories_without_an_order_of_their_own_are_sorted():
+    labels = pl.Series(["b", "a"] * 30, dtype=pl.Categorical)
+    assert compare_groups(operator(cloud(60)), labels).groups.tolist() == ["a", "b"]
+
+
+def test_numbers_are_compared_in_intervals():
+    X = cloud(90)
+    found = compare_groups(operator(X), pd.cut(X[:, 0], [-9, -1, 0, 9]))
+    assert [str(group) for group in found.groups] == ["(-9, -1]", "(-1, 0]", "(0, 9]"]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n_groups", [2, 3])
 def test_tiles_of_permutations_change_nothing_but_memory(monkeypatch, n_groups, dtype):
@@ -285,6 +320,16 @@ INVALID = {
         {"group": np.array([1, "a"] * 30, object)},
         DtypeError,
         "group has labels of the types int, str, which cannot be sorted; use one type.$",
+    ),
+    "no category": (
+        {"group": pd.Categorical([None, *"ab" * 29, "a"])},
+        MissingValueError,
+        "group has no label in row 0",
+    ),
+    "numbers": (
+        {"group": ROWS / 7},
+        HeatSketchError,
+        r"group has 60 distinct labels, .* cut numbers into intervals, .* pandas\.cut",
     ),
     "unit of two groups": (
         {"units": ROWS // 7},

@@ -21,7 +21,8 @@ share :math:`\pi_a`. So a change elsewhere flags a row if heat from there reache
 change is so large that the share of the group falls everywhere else. Rows are therefore judged at
 the shortest power at which any row is flagged.
 
-A unit is a row, unless rows belong together; all rows of a unit are permuted together. The units
+A unit is a row, unless rows belong together; all rows of a unit are permuted together. Equal rows
+are discussed in :mod:`heatsketch.diffusion._repeated_rows`. The units
 of a permutation are sorted by random numbers that depend on the seed, the unit and the permutation
 only, and assigned to the groups in this order.
 """
@@ -30,8 +31,7 @@ from __future__ import annotations
 
 import html
 import reprlib
-import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import factorial, prod
@@ -50,10 +50,12 @@ from heatsketch._core.partitioned import (
     of_pieces,
     over_rows,
 )
+from heatsketch._core.warn import warn
 from heatsketch.diffusion._affinity import gaussian_affinity, local_scales, locally_scaled
 from heatsketch.diffusion._normalization import SCALINGS
 from heatsketch.diffusion._operator import HeatOperator, heat_operator
 from heatsketch.diffusion._random_matrix import Kind, gaussians_apart
+from heatsketch.diffusion._repeated_rows import numbers_of_points, units_of_records
 from heatsketch.diffusion._sketch import diffuse_path
 from heatsketch.exceptions import DtypeError, HeatSketchError, HeatSketchWarning, MissingValueError
 from heatsketch.graph._joined import joined_graph
@@ -63,6 +65,7 @@ POWERS = (3, 6, 12, 24)
 SAMPLES = ("reference", "new")  # group names when a new sample is compared with a fitted one
 TILE_BYTES = 2**31  # memory for permutations at a time
 KEYS_AT_A_TIME = 8  # columns in one tile of the random stream
+MOST_GROUPS = 50  # more are probably numbers, and would take long
 MANY_UNITS = 100  # more units than this have practically unlimited permutations
 
 
@@ -89,7 +92,7 @@ class Comparison:
     group : array of shape (n,)
         The group that ``z`` and ``effect`` refer to; always the second one if there are two.
     groups : array
-        All groups, sorted.
+        All groups, in the order of their categories, or sorted.
     level : float
         Family-wise error of :attr:`flagged`.
     n_permutations : int
@@ -182,8 +185,9 @@ def compare_groups(
     Parameters
     ----------
     A : HeatOperator
-    group : array of shape (n,)
-        Group label of each row; two or more distinct labels.
+    group : array or series of shape (n,)
+        Group label of each row, of 2 to 50 groups. Groups have the order of their categories if
+        they are a categorical of pandas or an Enum of polars, and are sorted otherwise.
     units : array of shape (n,), optional
         Rows with the same label belong to one unit, for instance one person, and are permuted
         together. All rows of a unit must be of one group. If omitted, each row is a unit.
@@ -205,8 +209,8 @@ def compare_groups(
     Raises
     ------
     HeatSketchError
-        If there are fewer than two groups, labels do not match the rows, or a unit has rows of two
-        groups.
+        If there are fewer than two groups or more than 50, labels do not match the rows, or a unit
+        has rows of two groups.
 
     Warns
     -----
@@ -229,8 +233,40 @@ def compare_groups(
     >>> compare_groups(heat_operator(K, symmetric_scaling(K)), np.arange(400) // 200).p_value
     0.005
     """
+    groups, codes = checked_groups(group, A.shape[0])
+    options: Any = {"powers": powers, "n_permutations": n_permutations, "level": level}
+    return _compare(A, groups, codes, units, seed=seed, **options)
+
+
+def checked_groups(group: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the groups in order, and the number of the group of each row."""
+    groups, codes = _numbered("group", group, n_rows)
+    if len(groups) < 2:
+        raise HeatSketchError(
+            f"group={reprlib.repr(groups.tolist())} is one group; give labels of two or more."
+        )
+    if len(groups) > MOST_GROUPS:
+        raise HeatSketchError(
+            f"group has {len(groups)} distinct labels, and at most {MOST_GROUPS} are compared; "
+            "merge groups, or cut numbers into intervals, for instance with pandas.cut."
+        )
+    return groups, codes
+
+
+def _compare(
+    A: Any,
+    groups: np.ndarray,
+    codes: np.ndarray,
+    units: Any,
+    *,
+    powers: Iterable[int] = POWERS,
+    n_permutations: int,
+    level: float,
+    seed: int,
+) -> Comparison:
+    """Compare groups whose rows have numbers."""
     n_permutations = check_integer("n_permutations", n_permutations)
-    design = _design(group, units, A.shape[0])
+    design = _design(groups, codes, units)
     _check_level(level, n_permutations, design.sizes)
     rows = _in_blocks_of(A, design.code_of_row)
     shares = _Shares(A, rows, design.sizes, _checked_powers(powers), seed)
@@ -262,26 +298,36 @@ def compare_groups(
 
 
 def compare_in_order(
-    A: Any, group: Any, order: np.ndarray, ids: Any, *, units: Any, **options: Any
+    A: Any, group: Any, order: np.ndarray, ids: Any, *, neighbors: Any, units: Any, **options: Any
 ) -> Comparison:
     """Compare groups of rows that are given and returned in another order.
 
-    ``order`` holds the positions of the rows of ``A``, and ``ids`` their ids, which are the units
-    by default.
+    ``order`` holds the positions of the rows of ``A``, ``ids`` their ids, and ``neighbors`` their
+    points, if known. By default, units are rows, or repeated rows.
     """
-    group = _checked_labels("group", group, len(order))[order]
-    units = in_memory(ids) if units is None else _checked_labels("units", units, len(order))[order]
-    return compare_groups(A, group, units=units, **options).at(np.argsort(order))
+    groups, codes = checked_groups(group, len(order))
+    codes = codes[order]
+    if units is None:
+        units = units_of_records(in_memory(ids), numbers_of_points(neighbors), codes)
+    else:
+        units = _checked_labels("units", units, len(order))[order]
+    return _compare(A, groups, codes, units, **options).at(np.argsort(order))
 
 
-def compare_new_rows(A: Any, order: np.ndarray, **options: Any) -> Comparison:
-    """Compare the last rows of an operator, which are new, with all before them.
+def compare_new_rows(
+    A: Any, neighbors: Any, X_new: Any, graph: dict[str, Any], **options: Any
+) -> Comparison:
+    """Compare new points with the training points of ``A``, in their given order.
 
-    ``order`` holds the positions of the rows before; the comparison returns them in that order.
+    ``graph`` holds the options of :func:`joined_operator`.
     """
-    rows = np.concatenate([order, np.arange(len(order), A.shape[0])])
-    found = compare_groups(A, rows >= len(order), units=rows, **options).at(np.argsort(rows))
-    return replace(found, groups=np.array(SAMPLES), group=np.full(len(rows), SAMPLES[1]))
+    order = neighbors.order
+    joined = joined_operator(A, neighbors, X_new, **graph)
+    rows = np.concatenate([order, np.arange(len(order), joined.shape[0])])
+    codes = (rows >= len(order)).astype(np.intp)
+    units = units_of_records(rows, numbers_of_points(neighbors, X_new), codes)
+    found = _compare(joined, np.array(SAMPLES), codes, units, **options).at(np.argsort(rows))
+    return replace(found, group=np.full(len(rows), SAMPLES[1]))
 
 
 def check_can_join(A: Any, neighbors: Any) -> None:
@@ -497,7 +543,7 @@ class _Design(NamedTuple):
     Attributes
     ----------
     groups : array
-        Labels, sorted.
+        Labels, in order.
     sizes : array of int
         Number of units in each group.
     code_of_row : array of int
@@ -509,13 +555,10 @@ class _Design(NamedTuple):
     code_of_row: np.ndarray
 
 
-def _design(group: Any, units: Any, n_rows: int) -> _Design:
-    groups, group_of_row = _numbered("group", group, n_rows)
-    if len(groups) < 2:
-        raise HeatSketchError(
-            f"group={reprlib.repr(groups.tolist())} is one group; give labels of two or more."
-        )
-    labels, unit_of_row = _numbered("units", np.arange(n_rows) if units is None else units, n_rows)
+def _design(groups: np.ndarray, group_of_row: np.ndarray, units: Any) -> _Design:
+    n_rows = len(group_of_row)
+    given = np.arange(n_rows) if units is None else np.asarray(units)
+    labels, unit_of_row = _numbered("units", given, n_rows)
     codes = unit_of_row * len(groups) + group_of_row
     unit, group_of_unit = np.divmod(np.unique(codes), len(groups))
     if len(unit) > len(labels):
@@ -529,8 +572,17 @@ def _design(group: Any, units: Any, n_rows: int) -> _Design:
 
 
 def _numbered(name: str, labels: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct labels, and the index of the label of each row."""
+    """Return the distinct labels, and the index of the label of each row.
+
+    Labels are in the order of their categories, if they have categories, and else sorted.
+    """
     values = _checked_labels(name, labels, n_rows)
+    categories = getattr(getattr(labels, "dtype", None), "categories", None)
+    if isinstance(categories, Collection):  # of pandas, or an Enum of polars
+        places = {label: place for place, label in enumerate(categories)}
+        codes = [places[label] for label in values.tolist()]
+        used, numbers = np.unique(codes, return_inverse=True)
+        return np.asarray(categories)[used], numbers
     try:
         return np.unique(values, return_inverse=True)
     except TypeError as error:
@@ -582,11 +634,10 @@ def _check_level(level: float, n_permutations: int, sizes: np.ndarray) -> None:
         )
     rarest = 1 / _n_partitions(sizes)
     if rarest > level:
-        warnings.warn(
+        warn(
+            HeatSketchWarning,
             f"units: {' and '.join(map(str, sizes))} units have so few permutations that no "
             f"p-value is reliably below {rarest:.2g}, and level={level}; use more units.",
-            HeatSketchWarning,
-            stacklevel=3,
         )
 
 

@@ -24,7 +24,6 @@ from heatsketch.diffusion._compare import (
     check_can_join,
     compare_in_order,
     compare_new_rows,
-    joined_operator,
 )
 from heatsketch.diffusion._confidence import DistanceEstimate
 from heatsketch.diffusion._distances import (
@@ -550,10 +549,10 @@ class HeatSketch(HeatEmbedding):
 
         Parameters
         ----------
-        group : array of shape (n_samples,)
-            Group labels of the rows of ``X``, with two or more distinct values.
-        units, n_permutations, level :
-            As for :func:`compare_groups`.
+        group, units, n_permutations, level :
+            As for :func:`compare_groups`, for the rows of ``X``. Without ``units``, equal rows are
+            one unit if all of them are of one group. Equal rows that may be repeated records, or
+            shared by groups, are a warning, if the points are in memory.
 
         Returns
         -------
@@ -577,8 +576,9 @@ class HeatSketch(HeatEmbedding):
         model = self._as_fitted()
         A, order = model._training_operator("compare"), in_memory(model.order_)
         options: Any = {"n_permutations": n_permutations, "level": level, "seed": model.seed_}
+        options |= {"neighbors": getattr(model, "neighbors_", None), "units": units}
         with model._engine().working():
-            return compare_in_order(A, group, order, model.row_ids_, units=units, **options)
+            return compare_in_order(A, group, order, model.row_ids_, **options)
 
     @with_n_jobs
     def compare_to(
@@ -593,7 +593,7 @@ class HeatSketch(HeatEmbedding):
         Parameters
         ----------
         X_new : array, sparse matrix or data frame of shape (n_new, n_features)
-            New points, none of which is a training point.
+            New points. A warning says if some are training points, or are repeated.
         n_permutations, level :
             As for :func:`compare_groups`.
 
@@ -606,10 +606,9 @@ class HeatSketch(HeatEmbedding):
         model = self._as_fitted()
         A, neighbors = model._training_operator("compare_to"), getattr(model, "neighbors_", None)
         check_can_join(A, neighbors)
-        options: Any = {"epsilon": model._named_epsilon, "normalization": model._normalization}
-        joined = joined_operator(A, neighbors, model._check(X_new, reset=False), **options)
-        options = {"n_permutations": n_permutations, "level": level, "seed": model.seed_}
-        return compare_new_rows(joined, model.order_, **options)
+        graph: Any = {"epsilon": model._named_epsilon, "normalization": model._normalization}
+        options: Any = {"n_permutations": n_permutations, "level": level, "seed": model.seed_}
+        return compare_new_rows(A, neighbors, model._check(X_new, reset=False), graph, **options)
 
     def _sure(self, confidence: float) -> dict[str, Any]:
         """Return the options that intervals depend on."""

@@ -136,7 +136,8 @@ def fitted(adata: Any, source: dict[str, str], model: HeatSketch) -> HeatSketch:
     return model.fit(X, row_ids=row_numbers(adata.obs_names.to_numpy(str)))
 
 
-def column_of(adata: Any, name: str, column: str) -> np.ndarray:
+def column_of(adata: Any, name: str, column: str) -> Any:
+    """Return a column of ``obs`` with its categories, or raise if a label is missing."""
     if column not in adata.obs:
         raise HeatSketchError(
             f"{name}={column!r} is not in adata.obs; use one of {list(adata.obs)}."
@@ -147,7 +148,7 @@ def column_of(adata: Any, name: str, column: str) -> np.ndarray:
             f"{name}={column!r} has no label for the cell {adata.obs_names[labels.isna()][0]!r}; "
             f"use adata[adata.obs[{column!r}].notna()].copy()."
         )
-    return labels.to_numpy()
+    return labels
 
 
 def root_of(adata: Any, root: Any) -> int:

@@ -504,7 +504,7 @@ def compare(
     ----------
     adata : AnnData
     groupby : str
-        Column of ``obs`` with two or more groups.
+        Column of ``obs`` with two or more groups, in the order of their categories.
     units : str, optional
         Column of ``obs`` with the sampling units, for instance the donors. All cells of a donor are
         permuted together. By default, cells are permuted individually.
