@@ -23,7 +23,7 @@ MODELS = {
 }
 NAMES = ["DiffusionMap", "HeatSketch", "NearIsometry"]
 OF_MACHINE = "engine", "n_jobs", "verbose"  # which files do not hold
-SIZES = "{'n': 20, 'k': 2, 'F': 'float64', 'u': 20, 'd': 3, '*': 1, 't': 1}"
+SIZES = "{'n': 20, 'k': 2, 'F': 'float64', 'u': 20, 'd': 3, 't': 1}"
 
 
 @pytest.fixture
