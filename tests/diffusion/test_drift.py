@@ -21,6 +21,7 @@ from heatsketch.diffusion import (
     sketch,
     symmetric_scaling,
 )
+from heatsketch.diffusion._all_times import HORIZON
 from heatsketch.diffusion._drift import drift
 from heatsketch.diffusion._sketch import diffuse
 from heatsketch.exceptions import (
@@ -544,7 +545,7 @@ def rows_within_components(model):
     for label in np.unique(labels):
         own = np.where(labels == label, v, 0)
         matrix -= np.outer(own, own) / (own @ own)
-    alpha = 1 - 1 / model.horizon_
+    alpha = 1 - 1 / HORIZON
     rows = np.linalg.inv(np.eye(len(v)) - alpha * matrix)
     rows = np.linalg.matrix_power(matrix, model.power_) @ rows / v[:, np.newaxis]
     places = np.argsort(model.order_)

@@ -54,7 +54,7 @@ from heatsketch.diffusion._chebyshev import (
 )
 
 # Results level off at 1000 for real data, and at 10,000 for most curves: docs/background/method.md.
-# Where heat spreads more slowly, an estimator uses the first of HORIZONS that is long enough. The
+# Where heat spreads more slowly, pseudotime uses the first of HORIZONS that is long enough. The
 # number of products grows with the root of the horizon, to 3750 for the longest.
 HORIZON = 10_000
 HORIZONS = (HORIZON, 10 * HORIZON, 100 * HORIZON)
@@ -153,9 +153,7 @@ def sketch_all_times(
     return Y if components is None else add_offsets(Y, labels, components.offsets(G, Y))
 
 
-def all_times_weights(
-    values: np.ndarray, first_power: float, horizon: float = HORIZON
-) -> np.ndarray:
+def all_times_weights(values: np.ndarray, first_power: float) -> np.ndarray:
     r"""Return :math:`f(x) = x^{p_0} / (1 - \alpha x)` for some eigenvalues.
 
     Examples
@@ -165,7 +163,7 @@ def all_times_weights(
     >>> all_times_weights(np.array([0.9, 0.5]), 1).round(1)
     array([9., 1.])
     """
-    return values**first_power / (1 - (1 - 1 / horizon) * values)
+    return values**first_power / (1 - (1 - 1 / HORIZON) * values)
 
 
 def resolvent(

@@ -9,6 +9,7 @@ import numpy as np
 
 from heatsketch._core.warn import warn
 from heatsketch.diffusion._affinity import isolated_fraction
+from heatsketch.diffusion._all_times import HORIZONS
 from heatsketch.exceptions import (
     AmbiguousRowWarning,
     DegenerateKernelError,
@@ -129,14 +130,13 @@ def warn_about_decay(
         )
 
 
-def warn_about_saturation(horizon: float) -> None:
+def warn_about_saturation() -> None:
     """Warn that the sum over all times ends before heat has spread over the graph."""
     warn(
         SaturationWarning,
-        f"power='all': heat needs more than {horizon:,} steps to spread over the graph, so that "
-        "distances along it, and pseudotime, hardly grow beyond a part of its length; use more "
-        "neighbours or fewer points.",
-        power="all",
+        f"Heat needs more than {HORIZONS[-1]:,} steps to spread over the graph. Pseudotime hardly "
+        "grows beyond a part of its length, or between parts that are almost disconnected. Use "
+        "more neighbours or fewer points.",
     )
 
 

@@ -14,6 +14,7 @@ from heatsketch._core.checks import check_integer
 from heatsketch._core.parallel import with_n_jobs
 from heatsketch._core.partitioned import in_memory, over_rows
 from heatsketch.diffusion._all_times import (
+    HORIZON,
     add_offsets,
     all_times_weights,
     resolvent,
@@ -83,8 +84,8 @@ class HeatSketch(HeatEmbedding):
         two components.
     power : int, float or "all", default="all"
         Diffusion time: the number of steps. "all" sums over all times from the first power
-        :math:`p_0` that the sketch resolves, with a horizon :math:`1 / (1 - \alpha)`, see
-        ``horizon_`` and :func:`heat_trace`. A number is a single diffusion time, as in the paper.
+        :math:`p_0` that the sketch resolves, with a horizon :math:`1 / (1 - \alpha)` of 10,000
+        steps; see :func:`heat_trace`. A number is a single diffusion time, as in the paper.
         Non-integer powers need a kernel of all pairs and ``epsilon`` other than "local".
     epsilon : float, "auto" or "local", default="local"
         Bandwidth of the Gaussian affinity ``exp(-d**2 / epsilon)``. "local" is
@@ -157,9 +158,6 @@ class HeatSketch(HeatEmbedding):
     heat_trace_ : HeatTrace
         Heat trace up to the first power that the sketch resolves, if ``power="all"``. The sum
         starts at that power or some steps later.
-    horizon_ : int
-        Horizon of the sum, if ``power="all"``: 10,000 steps, or 100,000 or a million if heat
-        spreads so slowly, as on long curves. If a million is too few, a warning is given.
     interval_ : array of shape (2,)
         Interval of eigenvalues on which a polynomial approximates the sum, if ``power="all"``.
     n_products_ : int
@@ -349,28 +347,23 @@ class HeatSketch(HeatEmbedding):
             )
         return model._embedded_again("grow", n_components=n_components)
 
-    def _embedded_again(self, task: str, **parameters: Any) -> Self:
-        """Return the model with other parameters, on the same graph."""
+    def _embedded_again(self, task: str, *, long: bool = False, **parameters: Any) -> Self:
+        """Return the model with other parameters or a long horizon, on the same graph."""
         other = self._with(**parameters)
         A = other._training_operator(task)
         if "power" in parameters:
             del other.power_
         with other._engine().working() as engine:
-            other._embed(engine, A)
+            other._embed(engine, A, long=long)
         return other
 
     def _of_the_same_sum(self, other: HeatSketch) -> Self:
         """Return the model whose sum over all times is the same polynomial as for another."""
         model = self._with()
-        model.power_, model.horizon_ = (
-            max(pair) for pair in ((self.power_, other.power_), (self.horizon_, other.horizon_))
-        )
+        model.power_ = max(self.power_, other.power_)
         (low, high), (other_low, other_high) = self.interval_, other.interval_
         model.interval_ = np.array([min(low, other_low), max(high, other_high)])
-        is_same = (model.interval_ == self.interval_).all() and (model.power_, model.horizon_) == (
-            self.power_,
-            self.horizon_,
-        )
+        is_same = model.power_ == self.power_ and (model.interval_ == self.interval_).all()
         return self if is_same else model._embedded_again("drift")
 
     @with_n_jobs
@@ -412,11 +405,23 @@ class HeatSketch(HeatEmbedding):
             ``distance``, ``low`` and ``high``, arrays of shape (n_samples,). Divide by the largest
             distance for values up to one. The intervals cover the error of the sketch only, not
             that of the sample, and are valid for a root chosen without looking at the sketch.
+
+        Notes
+        -----
+        If heat needs more than 10,000 steps to spread over the graph, as on long curves, the sum is
+        computed again with a horizon of up to a million steps, in up to ten times as many products
+        as for the fit. If that is too short as well, there is a warning.
         """
         model = self._as_fitted()
         if model.power != "all":
-            of_all_times = {"power": "all", "stationary": "drop", "weighting": "random_walk"}
+            of_all_times: Any = {"power": "all", "stationary": "drop", "weighting": "random_walk"}
             model = model._embedded_again("pseudotime", **of_all_times)
+        if model.interval_[1] == 1:  # heat spreads so slowly that distances would saturate
+            model = model._with()
+            del model.interval_
+            model = model._embedded_again("pseudotime", long=True)
+            if model.interval_[1] == 1:
+                warn_about_saturation()
         n_rows = len(model.embedding_)
         root = check_integer("root", root, least=0, most=n_rows - 1)
         pairs = np.column_stack([np.full(n_rows, root), np.arange(n_rows)])
@@ -492,9 +497,8 @@ class HeatSketch(HeatEmbedding):
         n_components = check_integer("n_components", n_components, most=min(block.shape[1], most))
         components = model._components(A)
         values, vectors, residuals = ritz_pairs(A, block, n_components, components=components)
-        horizon = {"horizon": self.horizon_} if model.power == "all" else {}
-        weights = all_times_weights if horizon else eigenvalue_powers
-        coordinates = model._weighted(vectors * weights(values, self.power_, **horizon), A)
+        weights = all_times_weights if model.power == "all" else eigenvalue_powers
+        coordinates = model._weighted(vectors * weights(values, self.power_), A)
         return DiffusionCoordinates(self._in_given_order(coordinates), values, residuals)
 
     @with_n_jobs
@@ -505,8 +509,8 @@ class HeatSketch(HeatEmbedding):
         ----------
         other : HeatSketch
             Model fitted with the same parameters and seed to data that share some row ids. If the
-            sums over all times differ in ``power_``, ``horizon_`` or ``interval_``, the larger of
-            both is used, and models are embedded again.
+            sums over all times differ in ``power_`` or ``interval_``, the larger of both is used,
+            and models are embedded again.
         confidence : float, default=0.95
             Confidence level of the intervals.
 
@@ -629,11 +633,11 @@ class HeatSketch(HeatEmbedding):
                 "differences of density. Use weighting='random_walk', or one power such as power=8."
             )
 
-    def _embed(self, engine: Engine, A: HeatOperator) -> None:
+    def _embed(self, engine: Engine, A: HeatOperator, *, long: bool = False) -> None:
         """Sketch the heat kernel: ``Y = f(A) G / sqrt(k)``, with the weighting of its rows."""
         if not hasattr(self, "seed_"):  # set already when a fitted model is embedded again
             self.seed_ = seed_of(self.random_state)
-        self.before_last_ = engine.keep(self._before_last(A))
+        self.before_last_ = engine.keep(self._before_last(A, long))
         last = A @ self.before_last_
         warn_about_decay(A, self.before_last_, last, power=self.power_, epsilon=self._named_epsilon)
         embedding = self._finish(last, A)
@@ -646,7 +650,7 @@ class HeatSketch(HeatEmbedding):
             embedding = add_offsets(embedding, self.component_labels_, self.component_offsets_)
         self.embedding_ = engine.keep(engine.in_given_order(embedding, self.order_))
 
-    def _before_last(self, A: HeatOperator) -> np.ndarray:
+    def _before_last(self, A: HeatOperator, long: bool) -> np.ndarray:
         """Return ``f(A) A**-1 G`` without the stationary direction."""
         if self.power != "all":
             self.power_ = int(self.power) if isinstance(self.power, Integral) else float(self.power)
@@ -655,7 +659,7 @@ class HeatSketch(HeatEmbedding):
         if self.n_components < FEWEST_COLUMNS and not hasattr(self, "power_"):
             # Few components cannot estimate the number of directions: use more to find the start.
             self._sum_over_times(A, FEWEST_COLUMNS)
-        return self._sum_over_times(A, self.n_components)
+        return self._sum_over_times(A, self.n_components, long=long)
 
     def _diffused(self, A: HeatOperator, block: np.ndarray) -> np.ndarray:
         """Apply ``f(A)`` to a block, without the stationary direction."""
@@ -664,8 +668,7 @@ class HeatSketch(HeatEmbedding):
         components = self._components(A)
         block = without_stationary(A, block, components)
         block = diffuse(A, block, power=self.power_ - 1)
-        options: Any = {"components": components, "horizon": self.horizon_}
-        return A @ resolvent(A, block, tolerance=1e-6, **options).block
+        return A @ resolvent(A, block, components=components, tolerance=1e-6).block
 
     def _before_power(self, A: HeatOperator) -> np.ndarray:
         G, before = self._random_matrix(A, self.n_components), self.power_ - 1
@@ -676,7 +679,7 @@ class HeatSketch(HeatEmbedding):
             cause = f"power={self.power_} is one step after power={before}, and {error}"
             raise SpectrumError(cause, **{**error.parameters, "power": self.power_}) from error
 
-    def _sum_over_times(self, A: HeatOperator, n_components: int) -> Any:
+    def _sum_over_times(self, A: HeatOperator, n_components: int, *, long: bool = False) -> Any:
         """Return the sum over all times, except for the last step; choose what is not known of it.
 
         The sum commutes with the steps. It is applied once the heat kernel is resolved, since only
@@ -685,9 +688,8 @@ class HeatSketch(HeatEmbedding):
         components, G = self._components(A), self._random_matrix(A, n_components)
         self.stationary_coefficients_ = in_memory(A.stationary_coefficients(G))
         G = G if components is None else components.deflate(G)
-        is_known = hasattr(self, "power_")
         # Both are known if the model is embedded again.
-        horizon, interval = getattr(self, "horizon_", None), getattr(self, "interval_", None)
+        is_known, interval = hasattr(self, "power_"), getattr(self, "interval_", None)
         if is_known:
             block = diffuse(A, G, power=min(self._resolved_power, self.power_) - 1)
         else:
@@ -696,12 +698,10 @@ class HeatSketch(HeatEmbedding):
                 A, G, lambda directions: directions[-1] <= few, few=few, largest=LARGEST_POWER
             )
         del G
-        options: Any = {"components": components, "horizon": horizon, "interval": interval}
-        found = resolvent(A, block, **options)
+        horizon = None if long else HORIZON
+        found = resolvent(A, block, components=components, horizon=horizon, interval=interval)
         del block
-        self.horizon_, self.interval_ = found.horizon, np.array(found.interval)
-        if interval is None and found.interval.high == 1:
-            warn_about_saturation(found.horizon)
+        self.interval_ = np.array(found.interval)
         if is_known:
             steps_left = max(self.power_ - self._resolved_power, 0)
             before_last = diffuse(A, found.block, power=steps_left)
