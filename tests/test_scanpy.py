@@ -81,7 +81,7 @@ def test_a_diffusion_map_is_written_for_pictures(blood):
     model = HeatSketch(metric="precomputed").fit(blood.obsp["distances"], row_ids=names(blood))
     A = model.heat_operator_
     vectors = np.linalg.eigh(A @ np.eye(A.shape[0]))[1][:, [-2, -3]]
-    found = adata.obsm["X_mine_map"][model.order_]
+    found = adata.obsm["X_mine_map"][model.order_] * A.stationary[:, np.newaxis]
     found = found / np.linalg.norm(found, axis=0)
     np.testing.assert_allclose(np.abs(vectors.T @ found), np.eye(2), atol=1e-3)
     assert sketched(blood, n_comps=1).obsm["X_heatsketch_map"].shape == (700, 2)
@@ -502,6 +502,8 @@ def test_sketches_that_differ_by_an_option_are_not_compared(blood):
     one, two = sketched(blood, n_comps=8, power=2), sketched(blood, n_comps=8, power=3)
     with pytest.raises(HeatSketchError, match="power=3 in adata, but 2 in before"):
         hs.tl.drift(two, one)
+    with pytest.raises(HeatSketchError, match="power='all'"):
+        hs.tl.drift(sketched(blood, n_comps=16), sketched(blood, n_comps=16))
     with pytest.raises(HeatSketchError, match=r"seed=5.*same rng for both"):
         hs.tl.drift(sketched(blood, n_comps=8, power=2, rng=5), one)
     with pytest.raises(

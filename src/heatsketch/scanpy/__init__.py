@@ -15,7 +15,7 @@ tools follow the conventions of ``scanpy.tl``::
     sc.pl.embedding(adata, "heatsketch_map")    # adata.obsm["X_heatsketch_map"]
     hs.tl.heat_pseudotime(adata, "cell 17")     # adata.obs["heat_pseudotime"], with its interval
     hs.tl.heat_clusters(adata, 10)              # adata.obs["heat_clusters"]
-    hs.tl.drift(adata, before)                  # adata.obs["drift"], which cells moved
+    hs.tl.drift(adata, before)                  # adata.obs["drift"], for one power
     hs.tl.compare(adata, "condition", units="donor")    # adata.obs["compare_flagged"], where
     hs.pp.heat_smooth(adata)                    # adata.layers["heat_smooth"], with less noise
     hs.tl.fate(adata, "terminal_state")         # adata.obsm["fate"], probabilities of fates

@@ -413,7 +413,8 @@ def drift(
     Parameters
     ----------
     adata, before : AnnData
-        Data embedded by :func:`heatsketch` with the same seed, number of components and power.
+        Data embedded by :func:`heatsketch` with the same seed, number of components and power,
+        which must be a number.
     key : str, optional
         The ``key_added`` that was passed to :func:`heatsketch`, if any.
     key_added : str, default="drift"
@@ -598,3 +599,9 @@ def _check_comparable(before: Any, after: Any) -> None:
                 f"{name}={after[name]!r} in adata, but {before[name]!r} in before; call "
                 f"hs.tl.heatsketch with the same {name if name != 'seed' else 'rng'} for both."
             )
+    if after["power"] == "all":
+        raise HeatSketchError(
+            "power='all' in adata and before: sums over all times are approximated differently for "
+            "each data set, and their difference is not that of the data. Call hs.tl.heatsketch "
+            "with one power such as power=8 for both."
+        )
