@@ -101,6 +101,8 @@ def of_uses():
     yield "README.md", f"is {index['HeatClustering']} (`HeatClustering`)"
     yield "README.md", f"SpectralClustering {index['SpectralClustering']}, and"
     yield "README.md", f"k-means on pixels {index['k-means']}."
+    umap = result("benchmarks/usefulness")["results"]["MNIST, 5,000"]["UMAP"]["2"]["ARI"]["mean"]
+    yield "README.md", f"Leiden ({index['Leiden']}) and k-means after UMAP ({short(umap)})"
     cancer = [
         clusters["breast cancer"][f"{name}Clustering"]["mean"] for name in ("Spectral", "Heat")
     ]
@@ -110,6 +112,7 @@ def of_uses():
     others = max(of[name] for name in of if name.startswith("LabelSpreading"))
     yield "README.md", f"classifies {percent(of['HeatLabels'])} of the digits"
     yield "README.md", f"LabelSpreading classifies {percent(others)}"
+    yield "README.md", f"GraphLearning classifies {percent(of['GraphLearning, Poisson'])}"
     compare = result("benchmarks/compare")
     new = {name: row for name, row in compare["power"].items() if "unseen class, 5 %" in name}
     yield "README.md", f"in {percent(new['digits: unseen class, 5 %']['compare'])} of runs"
@@ -122,6 +125,10 @@ def of_uses():
     yield "docs/how_to/compare.md", f"in {ours} of {runs} runs"
     yield "docs/how_to/compare.md", f"in {theirs}."
     yield "README.md", f"in {ours}, against {theirs}."
+    shifts = [row for name, row in compare["power"].items() if "all rows move" in name]
+    ours = [row["compare"] for row in shifts]
+    yield "README.md", f"in {100 * min(ours):.0f} to {percent(max(ours))} of runs, and by"
+    yield "README.md", f"columns in {percent(min(row['KS, Bonferroni'] for row in shifts))}."
     retrieval = result("pictures/retrieval")
     first = retrieval["ranks"].index(100)
     pixels, ours = (percent(shares[first]) for shares in retrieval["precision"].values())

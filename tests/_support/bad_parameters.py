@@ -12,7 +12,7 @@ from bad_inputs import CLOUD, fit, rejected, transform, warned, works
 from scipy import sparse
 from sklearn.utils._param_validation import InvalidParameterError
 
-from heatsketch import DiffusionMap, HeatSketch, LocalEngine
+from heatsketch import DiffusionMap, HeatLabels, HeatSketch, LocalEngine
 from heatsketch.diffusion import gaussian_affinity
 from heatsketch.exceptions import (
     AffinityError,
@@ -21,6 +21,8 @@ from heatsketch.exceptions import (
     DtypeError,
     HeatSketchError,
     MemoryBudgetError,
+    RareClassWarning,
+    SaturationWarning,
     ScaleError,
     ScalingError,
     SpectrumError,
@@ -233,6 +235,27 @@ warned("affinity: no diagonal", partial(given, X, self_loops=False), [ZeroDiagon
 says = ("^affinity='precomputed'", "1 rows of X, the first of them row 1", "use embedding_")
 call = partial(transform, STAR[:2], STAR, affinity="precomputed")
 warned("transform: a row of several nodes", call, [AmbiguousRowWarning], says)
+
+
+def pseudotime_of_parts_with_a_weak_link():
+    apart = np.abs(np.subtract.outer(np.arange(40), np.arange(40)))
+    W = np.where(apart <= 2, 1.0, 0.0)
+    W[:20, 20:] *= 1e-12
+    W[20:, :20] *= 1e-12
+    return HeatSketch(8, affinity="precomputed").fit(W).pseudotime(0).distance
+
+
+says = ("Heat needs more than 1,000,000 steps", "almost disconnected", "more neighbours or fewer")
+warned("a weak link", pseudotime_of_parts_with_a_weak_link, [SaturationWarning], says)
+
+
+def sets_of_classes_with_few_labels():
+    y = np.repeat(np.arange(len(CLOUD) // 2), 2)
+    return HeatLabels().fit(CLOUD, y).predict_set(CLOUD[:5], coverage=0.95)
+
+
+says = ("^coverage=0.95", "only held-out labels", "label more rows, or use a smaller coverage")
+warned("few labels a class", sets_of_classes_with_few_labels, [RareClassWarning], says)
 rejected(
     "affinity: a star without diagonal",
     partial(given, STAR, normalization="bistochastic", self_loops=False),

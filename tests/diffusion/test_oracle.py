@@ -69,6 +69,7 @@ def test_squared_distances_agree_with_an_eigendecomposition(
     X = circle(N)
     model = HeatSketch(
         COLUMNS,
+        weighting="symmetric",
         power=power,
         epsilon=EPSILON,
         n_neighbors=n_neighbors,
@@ -98,8 +99,12 @@ def test_large_powers_survive_a_fast_decay(power, normalization, dtype, seed):
     uniform = np.column_stack([np.cos(angle), np.sin(angle)])
     X = uniform if dtype == "float64" else circle(300, seed).astype(np.float32)
     options = {"power": power, "epsilon": 0.25, "normalization": normalization, "n_neighbors": None}
-    Y = HeatSketch(COLUMNS, **options).fit_transform(X)
-    exact = HeatSketch(COLUMNS, **options).fit(X.astype(float)).heat_operator_.matrix.K
+    Y = HeatSketch(COLUMNS, weighting="symmetric", **options).fit_transform(X)
+    exact = (
+        HeatSketch(COLUMNS, weighting="symmetric", **options)
+        .fit(X.astype(float))
+        .heat_operator_.matrix.K
+    )
     wanted = oracle(exact, normalization, gaussian_matrix(300, COLUMNS, seed=0), power, "drop")
     assert worst_error(Y, wanted) <= {"float64": 1e-8, "float32": 1e-2}[dtype]
 
@@ -117,8 +122,10 @@ def test_close_pairs_lose_digits_in_proportion_to_their_distance(power, dtype, n
     """Errors are relative to the embedding; of these pairs some are 1e-7 of it apart."""
     X = load_digits().data[:200]
     options = {"n_neighbors": 12, "normalization": normalization}
-    Y = HeatSketch(COLUMNS, power=power, **options).fit_transform(X.astype(dtype))
-    A = HeatSketch(COLUMNS, power=1, **options).fit(X).heat_operator_
+    Y = HeatSketch(COLUMNS, weighting="symmetric", power=power, **options).fit_transform(
+        X.astype(dtype)
+    )
+    A = HeatSketch(COLUMNS, weighting="symmetric", power=1, **options).fit(X).heat_operator_
     K = A.matrix.toarray() / A.s[:, np.newaxis] / A.s
     wanted = oracle(K, normalization, gaussian_matrix(200, COLUMNS, seed=0), power, "drop")
     errors, distances = pair_errors(Y, wanted)
@@ -134,16 +141,20 @@ def test_keeping_the_stationary_part_warns_where_all_else_is_rounding(dtype):
     X = circle(N).astype(dtype)
     options = {"epsilon": 0.25, "n_neighbors": None, "normalization": "bistochastic"}
     with pytest.warns(UnderflowWarning, match=r"stationary='keep' at power=1024: .*'drop'"):
-        HeatSketch(COLUMNS, power=1024, stationary="keep", **options).fit(X)
+        HeatSketch(COLUMNS, weighting="symmetric", power=1024, stationary="keep", **options).fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        HeatSketch(COLUMNS, power=1024, **options).fit(X)
-        HeatSketch(COLUMNS, power=64, stationary="keep", **options).fit(X)
+        HeatSketch(COLUMNS, weighting="symmetric", power=1024, **options).fit(X)
+        HeatSketch(COLUMNS, weighting="symmetric", power=64, stationary="keep", **options).fit(X)
 
 
 def test_without_deflation_large_powers_are_noise():
     """Erratum E22: the control that shows what the test above would catch."""
-    A = HeatSketch(power=2, epsilon=0.25, n_neighbors=None).fit(circle(300)).heat_operator_
+    A = (
+        HeatSketch(power=2, weighting="symmetric", epsilon=0.25, n_neighbors=None)
+        .fit(circle(300))
+        .heat_operator_
+    )
     Y = G = gaussian_matrix(300, COLUMNS, seed=0)
     for _ in range(512):
         Y = A @ Y
@@ -162,6 +173,7 @@ def test_keeping_the_stationary_part_is_the_paper_to_the_letter(
     X = circle(N)
     model = HeatSketch(
         COLUMNS,
+        weighting="symmetric",
         power=power,
         epsilon=0.25,
         n_neighbors=n_neighbors,

@@ -134,7 +134,7 @@ def test_a_new_point_follows_the_formula():
     """y = s (K (s W)), with s from the iterates of the training points, written out."""
     X, new = circle(100), circle(7, seed=5)
     options = {"power": 3, "epsilon": 0.3, "n_neighbors": None, "stationary": "keep"}
-    model = HeatSketch(5, **options).fit(X)
+    model = HeatSketch(5, weighting="symmetric", **options).fit(X)
     K = affinity(X, 0.3)
     q = K.sum(axis=1)
     v = (K / q[:, np.newaxis] / q).sum(axis=1)

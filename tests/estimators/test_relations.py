@@ -99,7 +99,8 @@ def test_4_scaled_points_with_a_scaled_epsilon_have_the_same_embedding(options, 
 @pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
 def test_5_a_far_component_leaves_the_first_one_alone(options, seed, gap):
     """With the stationary part kept: one direction is dropped, but two components have two."""
-    X, options = cloud(N, seed=seed), {**options, "stationary": "keep"}
+    options = {**options, "stationary": "keep", "weighting": "symmetric"}
+    X = cloud(N, seed=seed)
     together = embed(np.vstack([X, X + gap]), options)[:N]
     assert_close(together, embed(X, options), STOPPED)
 
@@ -109,7 +110,7 @@ def test_5_a_far_component_leaves_the_first_one_alone(options, seed, gap):
 def test_6_copies_share_what_one_point_had(options, seed, copies):
     """m copies of all points turn A into A (x) 11'/m: a sketch of the mean of their random rows."""
     X = cloud(N // 2, seed=seed)
-    options = {**options, "n_neighbors": None, "stationary": "drop"}
+    options = {**options, "n_neighbors": None, "stationary": "drop", "weighting": "symmetric"}
     many = np.repeat(X, copies, axis=0)
     found = embed(many, {**options, "random_matrix": "gaussian"}, seed=5)
     G = gaussian_matrix(len(many), COLUMNS, seed=5).reshape(len(X), copies, -1).mean(axis=1)
@@ -170,9 +171,8 @@ def test_10_another_seed_is_another_draw_of_the_same_distances(options, seed, ot
     first, second = (embed(X, options, k=1000, seed=draw) for draw in others)
     assert abs(first - second).max() > 0
     A = operator(X, options)
-    exact = exact_diffusion_distances(
-        A, [[0, 1]], power=options["power"], stationary=options["stationary"]
-    )
+    kind = {"stationary": options["stationary"], "weighting": "random_walk"}
+    exact = exact_diffusion_distances(A, [[0, 1]], power=options["power"], **kind)
     for Y in (first, second):
         # 6.5 standard errors: once in ten thousand million examples.
         assert abs(np.sum((Y[0] - Y[1]) ** 2) / exact[0] ** 2 - 1) < 6.5 * np.sqrt(2 / 1000)

@@ -21,7 +21,7 @@ ESTIMATORS = {
     "DiffusionMap": lambda **given: DiffusionMap(3, **given),
 }
 CLUSTERS = np.concatenate([np.random.default_rng(0).normal(size=(20, 2)) + at for at in (0, 40)])
-BLOCKS = np.kron(np.eye(2), np.ones((20, 20)))
+BLOCKS = np.kron(np.eye(2), np.exp(-np.abs(np.subtract.outer(np.arange(20), np.arange(20)) / 5)))
 
 
 def distances(n_neighbors):
