@@ -132,7 +132,8 @@ def rare():
 def suspects():
     return (
         "Average precision of finding labels when 10 % are wrong (by chance: 0.1), mean over\n"
-        f"5 samples. cleanlab has the best of four scores.\n\n{best_of_tools('suspects')}"
+        "5 samples. cleanlab has the best of four scores, from probabilities of nearest "
+        f"neighbours.\n\n{best_of_tools('suspects')}"
     )
 
 
