@@ -139,13 +139,13 @@ def weightings():
     For one outlier, the rank correlation of the distances of the other points with and without it;
     for two groups, the share of the ten nearest points among the ten nearest rows.
     """
-    X, groups = np.random.default_rng(0).normal(size=(2, 400, 2))
+    X, groups = (np.random.default_rng(0).normal(size=(n, 2)) for n in (200, 400))
     groups[200:, 0] += 8  # standard deviations
-    outlier = np.r_[X[:200], [[20.0, 0.0]]]
+    outlier = np.r_[X, [[20.0, 0.0]]]
     found = {
         "outlier": {
             kind: spearmanr(pdist(Y), pdist(rows_of(outlier)[kind][:-1])).statistic
-            for kind, Y in rows_of(X[:200]).items()
+            for kind, Y in rows_of(X).items()
         },
         "two groups": {kind: recall(groups, Y) for kind, Y in rows_of(groups).items()},
         "three branches": of_branches(),

@@ -3,7 +3,8 @@
 Each run measures the same points twice, with independent noise of standard deviation 0.05 (features
 of real data have 1, and so has each blob), fits both with one seed, and asks which rows moved more
 than the others at the level of 5 %. In a null run that is all, and any row is a false alarm. For
-the share of rows found, five rows are put where five others are the second time.
+the share of rows found, five rows are put where five others are the second time. For the share of
+single rows found, one row is put close to another, and all others stay exactly where they are.
 """
 
 import argparse
@@ -41,6 +42,13 @@ def heavy(seed):
     return np.random.default_rng(seed).standard_t(3, (400, 5))
 
 
+def distant(seed):
+    """Return two groups of normal points, which are two connected components."""
+    X = np.random.default_rng(seed).standard_normal((400, 3))
+    X[200:] += 100
+    return X
+
+
 def moons(seed):
     return datasets.make_moons(400, noise=0.05, random_state=seed)[0]
 
@@ -69,17 +77,19 @@ SETTINGS = {
     ),
     "1200 normal points in 3 dimensions, power 4": (cloud(1200, 3), {"power": 4}),
     "Student's t, 3 degrees of freedom, power 4": (heavy, {"power": 4}),
-    "two moons, random walk, power 8": (moons, {"power": 8, "weighting": "random_walk"}),
+    "two moons, power 8": (moons, {"power": 8}),
+    "two distant groups": (distant, {}),
+    "two distant groups, power 8": (distant, {"power": 8}),
 }
 
 
-def compared(name, seed, n_moved=0):
+def compared(name, seed, n_moved=0, noise=NOISE):
     """Return what drift finds in two noisy copies, and which rows were put elsewhere."""
     draw, options = SETTINGS[name]
     X, rng = draw(seed), np.random.default_rng(seed + 1000)
-    before, after = X + NOISE * rng.standard_normal((2, *X.shape))
+    before, after = X + noise * rng.standard_normal((2, *X.shape))
     moved, places = rng.choice(len(X), (2, n_moved), replace=False)
-    after[moved] = after[places]
+    after[moved] = after[places] + (NOISE - noise) * rng.standard_normal((n_moved, X.shape[1]))
     model = HeatSketch(random_state=seed, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about several connected components
@@ -98,6 +108,7 @@ def measured(name, n_runs, n_power_runs):
         flagged, moved = compared(name, seed, N_MOVED)
         found.append(flagged[moved].mean())
         others.append((flagged.sum() - flagged[moved].sum()) / max(flagged.sum(), 1))
+    single = [compared(name, seed, 1, noise=0) for seed in _seeds(n_power_runs)]
     return {
         "setting": name,
         "null runs": n_runs,
@@ -105,6 +116,7 @@ def measured(name, n_runs, n_power_runs):
         "share of alarms": round(float(alarms / n_runs), 4),
         "share of moved rows found": round(float(np.mean(found)), 3),
         "share of others among the found": round(float(np.mean(others)), 3),
+        "share of single rows found": float(np.mean([found[row].all() for found, row in single])),
     }
 
 

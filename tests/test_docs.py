@@ -166,6 +166,8 @@ def of_the_method():
     alarms = percent(max(row["share of alarms"] for row in levels))
     yield page, f"no more than {alarms} raised an alarm in any of {len(levels)} settings"
     assert {row["null runs"] for row in levels} == {400}
+    single = sum(row["share of single rows found"] for row in levels) / len(levels)
+    yield page, f"it is found in {100 * single:.0f} % of runs on average"
     yield page, f"{result('pictures/drift')['relabellings of the mice']} random divisions"
     yield "docs/how_to/command_line.md", f"is some {USUAL >> 20} MiB of that"
 
