@@ -79,8 +79,8 @@ fuzz: ## damage two million files, and write how long that took to docs/benchmar
 	python -m pip install --group fuzz
 	python tests/_support/fuzz_readers.py
 
-mutants: ## change the code of each module, and count what its tests notice, in hours
-	python tests/_support/mutants.py $(MODULES)
+mutants: ## change a module in many ways, and count what tests notice: make mutants OF="uses/_compare tests/uses"
+	python tests/_support/mutants.py $(OF)
 
 audit: ## look for weak spots in code and workflows, and for known flaws in what they depend on
 	python -m pip install --group audit
@@ -135,9 +135,43 @@ stages: ## time the stages of a fit here and at BASE (main by default); fails if
 	asv machine --yes
 	$(COMPARED) || $(COMPARED) # a busy machine makes a stage slower once
 
-evidence: docs ## run what docs/benchmarks lacks for this commit, in hours; python benchmarks/evidence.py --list
+evidence: export PYTHONPATH = . # for the folder paper
+evidence: docs ## write docs/benchmarks again, in a day; scripts keep rows that are in some files: delete these first
 	python -m pip install --group bench --group fuzz
-	python benchmarks/evidence.py
+	python benchmarks/small.py
+	python benchmarks/eigenpairs.py
+	python benchmarks/products.py
+	python benchmarks/powers.py
+	python benchmarks/constants.py
+	python benchmarks/first_minute.py
+	python benchmarks/ties.py
+	python benchmarks/limits.py
+	python benchmarks/accessibility.py
+	python benchmarks/compare.py --level 1000 --power 200 --flags 400 --size 2000000
+	python benchmarks/labels.py --accuracy --coverage --rare --suspects --scale --fates --fresh
+	python benchmarks/fates.py
+	python benchmarks/search.py
+	python benchmarks/search.py --million
+	python benchmarks/smooth.py
+	python benchmarks/smooth.py --million
+	python benchmarks/cluster_quality.py
+	python benchmarks/cluster_quality.py --million
+	python benchmarks/report.py
+	python benchmarks/epsilon.py
+	python benchmarks/all_times.py
+	python benchmarks/selection.py
+	python benchmarks/drift_level.py
+	python benchmarks/pseudotime.py
+	python benchmarks/pseudotime.py --time
+	python benchmarks/graphs.py
+	python benchmarks/million.py
+	python benchmarks/scaling.py
+	python benchmarks/usefulness.py --ours
+	python benchmarks/isometry.py
+	python benchmarks/cluster_cost.py --calibrate
+	python tests/_support/fuzz_readers.py
+	python benchmarks/page.py
+	python benchmarks/uses_page.py
 
 accessibility: docs ## faults of a report and of pages that axe-core (from npm) finds, in a browser
 	python benchmarks/accessibility.py
@@ -151,7 +185,7 @@ grid: ## the bits of one machine, on clusters of 1, 2 and 4 workers in 1 to 16 b
 	HEATSKETCH_GRID=1 python -m pytest tests/engines/test_dask_engine.py -k all_times
 
 reproduce: ## run the paper's experiments in full, and write docs/developer/reproduction.md
-	heatsketch reproduce --out docs/developer
+	python -m paper --out docs/developer
 
 lines: ## count lines of code, without docstrings and comments
 	python .ci/count_lines.py

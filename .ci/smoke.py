@@ -17,8 +17,8 @@ FILES = [
     "diffusion/test_sketch.py",
     "persistence/test_storage.py",
 ]
-# They compare speeds, need other packages (pandas, matplotlib), or need the command line.
-LEFT_OUT = "costs or skops or safetensors or pickle or feature_names"
+# They compare speeds, need other packages (pandas, networkx), or need the command line.
+LEFT_OUT = "costs or table or nodes or pickle or feature_names"
 
 
 def main():

@@ -26,12 +26,18 @@ from threadpoolctl import threadpool_limits
 from timing import read, time_ratio, write
 from usefulness_data import CURVES, GRAPHS, POINTS
 
-from heatsketch import HeatSketch
+from heatsketch import HeatGraph
 from heatsketch.diffusion import gaussian_matrix
-from heatsketch.diffusion._all_times import HORIZON, TOLERANCE, Components, resolvent
-from heatsketch.diffusion._heat_trace import diffuse_until
+from heatsketch.diffusion._all_times import (
+    DIRECTIONS_PER_COMPONENT,
+    HORIZON,
+    LARGEST_POWER,
+    TOLERANCE,
+    Components,
+    resolvent,
+)
+from heatsketch.diffusion._heat_trace import diffuse_until_few
 from heatsketch.diffusion._operator import HeatOperator
-from heatsketch.estimators.heat_sketch import DIRECTIONS_PER_COMPONENT, LARGEST_POWER
 
 ALPHA = 1 - 1 / HORIZON
 N_COLUMNS, N_PAIRS, SHARE = 64, 20_000, 0.999
@@ -56,13 +62,14 @@ System = namedtuple("System", "A components B")
 def load(name):
     """Return the system of a data set, and the power at which the sum over times starts."""
     data = SETS[name]()
-    X, affinity = (data["X"], "gaussian") if "X" in data else (data["graph"], "precomputed")
-    model = HeatSketch(N_COLUMNS, power=2, affinity=affinity).fit(X.astype(np.float32))
-    A, labels = model.heat_operator_, getattr(model, "component_labels_", None)
-    components = None if labels is None else Components(A, labels)
+    if "X" in data:
+        graph = HeatGraph.from_points(data["X"].astype(np.float32))
+    else:
+        graph = HeatGraph.from_affinity(data["graph"].astype(np.float32))
+    A, components = graph.operator, graph.parts
     G = (components or A).deflate(gaussian_matrix(A.shape[0], N_COLUMNS, seed=0, dtype=A.dtype))
     most = DIRECTIONS_PER_COMPONENT * N_COLUMNS
-    B, trace = diffuse_until(A, G, lambda found: found[-1] <= most, largest=LARGEST_POWER)
+    B, trace = diffuse_until_few(A, G, most, largest=LARGEST_POWER)
     return System(A, components, (components or A).deflate(B)), int(trace.powers[-1])
 
 

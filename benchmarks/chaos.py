@@ -18,14 +18,14 @@ import dask
 import numpy as np
 from data import manifold
 from distributed import Client
-from timing import RESULTS, read, write
+from timing import read, write
 
 from heatsketch import DaskEngine, HeatSketch
 from heatsketch.engines._dask._connection import processes
 from heatsketch.graph import neighbor_graph
 
 PIECE = 4096
-OPTIONS = {"metric": "precomputed", "power": 40, "epsilon": 0.5}
+OPTIONS = {"metric": "precomputed", "power": 40, "weights": 0.5}
 
 
 def graph(n_points, dtype="float32"):
@@ -124,17 +124,17 @@ def under(harm, n_runs, n_harms, **limits):
 
 
 def kept(part):
-    everything = read("chaos") if (RESULTS / "chaos.json").exists() else {}
+    everything = read("chaos", {})
     return everything.get(part)
 
 
 def keep(part, found):
-    everything = read("chaos") if (RESULTS / "chaos.json").exists() else {}
+    everything = read("chaos", {})
     write("chaos", {**everything, part: found}, quiet=True)
 
 
 # Points, not a graph: so there are all stages.
-N_POINTS, OF_POINTS = 40_000, {"n_neighbors": 8, "power": 40, "epsilon": 0.5}
+N_POINTS, OF_POINTS = 40_000, {"n_neighbors": 8, "power": 40, "weights": 0.5}
 DRIVER = """
 import sys, numpy as np
 sys.path.insert(0, {here!r})

@@ -1,12 +1,11 @@
 """A cluster of processes on this machine: same distances, bounded memory, little overhead.
 
-``python benchmarks/cluster.py spread whole overhead messages cost`` runs these parts; rows that are
+``python benchmarks/cluster.py spread whole overhead messages`` runs these parts; rows that are
 in the file are not run again, and a fit that was killed goes on. The folder that they work in is
 under the environment variable ``SCRATCH``, and is deleted afterwards.
 """
 
 import argparse
-import itertools
 import json
 import os
 import resource
@@ -23,12 +22,10 @@ import numpy as np
 from data import manifold
 from distributed import Client, wait
 from scipy import sparse
-from timing import RESULTS, memory, read, seconds, write
+from timing import memory, read, seconds, write
 
 from heatsketch import DaskEngine, HeatSketch
 from heatsketch._core.partitioned import over_rows
-from heatsketch._core.progress import on_terminal, reporting_to
-from heatsketch.cli._cluster_cost import Calibration, Job, StageWatch, calibrate, forecast
 from heatsketch.diffusion import HeatOperator, gaussian_matrix
 from heatsketch.engines._dask._connection import processes
 
@@ -50,7 +47,7 @@ def keep(part, row, found):
 
 
 def kept(part=None):
-    everything = read("cluster") if (RESULTS / "cluster.json").exists() else {}
+    everything = read("cluster", {})
     return everything if part is None else everything.get(part, {})
 
 
@@ -129,8 +126,7 @@ def as_client(address, path, folder):
     """Fit with a gigabyte: what lies beyond ends this process, and a nanny ends a worker."""
     resource.setrlimit(resource.RLIMIT_DATA, (GIB, GIB))
     start = perf_counter()
-    with reporting_to(on_terminal()):
-        model = sketch(engine=DaskEngine(address, storage=Path(folder, "run"))).fit(path)
+    model = sketch(engine=DaskEngine(address, storage=Path(folder, "run"))).fit(path)
     found = {
         "seconds": perf_counter() - start,
         "peak of the client, GiB": memory("VmHWM") / GIB,
@@ -209,86 +205,11 @@ def messages(folder, n_points=8 * 4096):
             keep("messages", f"seconds a step, {n_blocks} blocks", seconds(far) / 32)
 
 
-def cost(folder, n_points=None):
-    """What the model of costs foretells from a short run just before, and what is true."""
-    sizes = (n_points,) if n_points else (100_000, 300_000, 1_000_000, 3_000_000)
-    for n, k in itertools.product(sizes, (16, 64)):
-        row = f"{n}, k = {k}"
-        if row not in kept("cost"):
-            # For each again: the machine is shared, and its speed drifts.
-            points = partial(manifold, n_features=16)
-            calibration = calibrate(costs(0, k), points=points)._asdict()
-            found = measured_cost(Path(folder, f"{n}-{k}"), n, k)
-            keep("cost", row, {**found, "calibration": calibration})
-        found = kept("cost")[row]
-        told = predicted(costs(n, k), Calibration(**found["calibration"]))
-        keep("cost", row, {**found, **told})
-    draw_cost(kept("cost"))
-
-
-def costs(n, k):
-    return Job(n, 16, k, POWER, N_NEIGHBORS, memory=6 * GIB)
-
-
-def predicted(job, calibration):
-    found = forecast(job, calibration)
-    return {
-        "seconds predicted": found.seconds,
-        "bytes of a worker predicted": found.bytes_per_worker,
-        "bytes sent predicted": found.bytes_sent,
-        "stages predicted": {stage.stage: stage.seconds for stage in found.stages},
-    }
-
-
-def measured_cost(folder, n, k):
-    X, watch = manifold(n, 16), StageWatch()
-    with local_cluster() as cluster, Client(cluster) as client:
-        model = HeatSketch(k, n_neighbors=N_NEIGHBORS, power=POWER)
-        model.set_params(engine=DaskEngine(client, storage=folder))
-        with reporting_to(watch):
-            model.fit(X)
-        workers = of_workers(client)
-    shutil.rmtree(folder)
-    stages = watch.seconds()
-    return {
-        "seconds": sum(stages.values()),
-        "bytes of a worker": max(workers["peaks of the workers, GiB"]) * GIB,
-        "bytes sent": workers["bytes sent"],
-        "stages": stages,
-    }
-
-
-def draw_cost(rows):
-    """Draw what was predicted over what is true, with a band of 30 % around."""
-    import matplotlib.pyplot as plt
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
-
-    figure, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
-    names = "seconds", "bytes of a worker", "bytes sent"
-    for axis, name, unit in zip(axes, names, (1, GIB, GIB), strict=True):
-        true = np.array([row[name] for row in rows.values()]) / unit
-        told = np.array([row[f"{name} predicted"] for row in rows.values()]) / unit
-        ends = np.array([true.min() / 2, true.max() * 2])
-        axis.fill_between(ends, ends / 1.3, ends * 1.3, color="0.9", label="within 30 %")
-        for k, marker in (("16", "o"), ("64", "s")):
-            some = np.array([row.endswith(f"= {k}") for row in rows])
-            axis.loglog(true[some], told[some], marker, label=f"k = {k}")
-        axis.set(xlabel=f"{name}, measured", ylabel="predicted", xlim=ends, ylim=ends)
-        for side in (axis.xaxis, axis.yaxis):
-            side.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            side.set_major_formatter(StrMethodFormatter("{x:g}"))
-            side.set_minor_formatter(NullFormatter())
-        axis.set_title(name if unit == 1 else f"{name}, GiB")
-        axis.legend(frameon=False)
-    figure.savefig(RESULTS / "cluster-cost.png", dpi=150)
-
-
 PARTS = {
     "spread": spread,
     "whole": whole,
     "overhead": overhead,
     "messages": messages,
-    "cost": cost,
 }
 
 

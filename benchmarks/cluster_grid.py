@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 from data import web
 from distributed import Client
-from timing import RESULTS, read, write
+from timing import read, write
 
 from heatsketch import DaskEngine, HeatSketch
 from heatsketch._core.partitioned import PIECE
@@ -29,7 +29,7 @@ CHOICES = tuple(itertools.product(SHAPES, ("symmetric", "bistochastic"), (1, 8, 
 
 def options(normalization, power):
     # A narrow bandwidth: few sweeps until rows sum to one.
-    return {"metric": "precomputed", "epsilon": 0.2, "power": power, "normalization": normalization}
+    return {"metric": "precomputed", "weights": 0.2, "power": power, "normalization": normalization}
 
 
 @cache
@@ -56,7 +56,7 @@ def row(client, n_blocks, normalization, power, dtype):
 
 
 def main():
-    done = read("cluster-grid") if (RESULTS / "cluster-grid.json").exists() else {}
+    done = read("cluster-grid", {})
     for n_workers in (1, 2, 4):
         with (
             processes(n_workers, silence_logs=50) as cluster,

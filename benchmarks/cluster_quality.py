@@ -13,7 +13,6 @@ import warnings
 from time import perf_counter
 
 import numpy as np
-from provenance import provenance
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.datasets import (
     load_breast_cancer,
@@ -25,10 +24,10 @@ from sklearn.datasets import (
 )
 from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import kneighbors_graph
-from timing import RESULTS, read, write
+from timing import read, write
 from usefulness_data import digits, mnist, standardized
 
-from heatsketch import HeatClustering, HeatSketch
+from heatsketch import HeatClustering, HeatGraph
 
 N_SEEDS = 10
 
@@ -62,8 +61,7 @@ def k_means(X, n_clusters, seed):
 
 
 def ours(X, n_clusters, seed):
-    model = HeatSketch(random_state=seed)
-    return HeatClustering(n_clusters, model, random_state=seed).fit_predict(X)
+    return HeatClustering(n_clusters, random_state=seed).fit_predict(X)
 
 
 def leiden(X, n_clusters, seed):
@@ -113,9 +111,9 @@ def million(n_points, n_clusters=20):
     X = (1 - along) * ends[0][labels] + along * ends[1][labels]
     X = (X + rng.normal(0, 0.15, X.shape)).astype(np.float32)
     start = perf_counter()
-    model = HeatSketch().fit(X)
+    graph = HeatGraph.from_points(X)
     fitted = perf_counter()
-    found = HeatClustering(n_clusters, model).fit(None).labels_
+    found = HeatClustering(n_clusters).fit(graph).labels_
     clustered = perf_counter()
     means = faiss.Kmeans(16, n_clusters, niter=25, nredo=5, seed=0)
     means.train(X)
@@ -141,11 +139,10 @@ def main():
     parser.add_argument("--data", nargs="*", default=list(DATA))
     options = parser.parse_args()
     if options.million:
-        write("cluster_million", {**provenance(), **million(options.points)})
+        write("cluster_million", million(options.points))
         return
     warnings.simplefilter("ignore")  # several components are what some of these have
-    results = read("cluster_quality") if (RESULTS / "cluster_quality.json").exists() else {}
-    results |= provenance("igraph")
+    results = read("cluster_quality", {})
     for name in options.data:
         for method in METHODS:
             if method in results.setdefault(name, {}):

@@ -46,7 +46,7 @@ def embedded(folder):
         lines = stderr.read().splitlines()
     if process.returncode:
         sys.exit(f"exit code {process.returncode}: {reply.decode()} {lines}")
-    shown = [line for line in lines if line.endswith(" s left")]
+    shown = [line for line in lines if line.startswith("heatsketch: ") and "%" in line]
     return json.loads(reply), shown, usage.ru_maxrss * 1024
 
 

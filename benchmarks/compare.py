@@ -9,12 +9,12 @@
     python benchmarks/compare.py --size 2000000 # seconds and memory beyond the graph
     python benchmarks/compare.py --size 2000000 --dask # the same on a cluster of two processes
 
-Each part is written to docs/benchmarks/compare.json row by row, with the commit; rows that have
-enough runs of this commit are kept. The other tests are: maximum mean discrepancy with a Gaussian
-kernel of median bandwidth and 199 permutations; the held-out accuracy of a logistic regression
-against one half; Kolmogorov-Smirnov tests of all features with Bonferroni's correction. With
---peers, the defaults of alibi-detect (KSDrift; its MMDDrift needs a deep-learning framework, and is
-the test above) and of Evidently for embeddings (a classifier), which want another NumPy.
+Each part is written to docs/benchmarks/compare.json row by row. The other tests are: maximum mean
+discrepancy with a Gaussian kernel of median bandwidth and 199 permutations; the held-out accuracy
+of a logistic regression against one half; Kolmogorov-Smirnov tests of all features with
+Bonferroni's correction. With --peers, the defaults of alibi-detect (KSDrift; its MMDDrift needs a
+deep-learning framework, and is the test above) and of Evidently for embeddings (a classifier),
+which want another NumPy.
 """
 
 import argparse
@@ -28,16 +28,14 @@ from time import perf_counter
 
 import numpy as np
 from data import digits, fashion, manifold
-from provenance import commit
 from scipy import stats
 from scipy.spatial.distance import pdist, squareform
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler, normalize
-from timing import RESULTS, forget_peak, memory, read, write
-from usefulness import versions
+from timing import forget_peak, memory, read, write
 from usefulness_data import debian_text, mnist
 
-from heatsketch import HeatSketch
+from heatsketch import HeatGraph, compare
 
 LEVEL, N_PERMUTATIONS, N_ROWS = 0.05, 199, 600
 FIRST_SEED = 50_000  # far from those of tests
@@ -46,8 +44,9 @@ FIRST_SEED = 50_000  # far from those of tests
 def compared(X, group, seed, units=None, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about several connected components
-        model = HeatSketch(2, power=1, random_state=seed, n_jobs=1, **options).fit(X)
-        return model.compare(group, units=units, n_permutations=N_PERMUTATIONS, level=LEVEL)
+        graph = HeatGraph.from_points(X, **options)
+        settings = {"n_permutations": N_PERMUTATIONS, "level": LEVEL, "seed": seed}
+        return compare(graph, group, units=units, **settings)
 
 
 # --- level ------------------------------------------------------------------------------------
@@ -301,11 +300,11 @@ def size_row(name, n_runs):
     """Seconds and memory of the graph, and beyond it of 199 permutations at four times."""
     X, group = rows_and_groups(name)
     start = perf_counter()
-    model = HeatSketch(2, power=1).fit(X)
+    graph = HeatGraph.from_points(X)
     middle = perf_counter()
     forget_peak()
     held = memory("VmRSS")
-    found = model.compare(group, n_permutations=N_PERMUTATIONS)
+    found = compare(graph, group, n_permutations=N_PERMUTATIONS)
     end = perf_counter()
     return {
         "seconds of the graph": round(middle - start, 1),
@@ -323,7 +322,7 @@ def dask_row(name, n_runs):
     from heatsketch.engines._dask._connection import processes
 
     X, group = rows_and_groups(name)
-    wanted = HeatSketch(2, power=1).fit(X).compare(group, n_permutations=N_PERMUTATIONS)
+    wanted = compare(HeatGraph.from_points(X), group, n_permutations=N_PERMUTATIONS)
     with (
         tempfile.TemporaryDirectory() as folder,
         processes(2, memory_limit=6 * 2**30, silence_logs=50) as cluster,
@@ -331,9 +330,9 @@ def dask_row(name, n_runs):
     ):
         start = perf_counter()
         engine = DaskEngine(client, storage=Path(folder, "fit"))
-        model = HeatSketch(2, power=1, engine=engine).fit(X)
+        graph = HeatGraph.from_points(X, engine=engine)
         middle = perf_counter()
-        found = model.compare(group, n_permutations=N_PERMUTATIONS)
+        found = compare(graph, group, n_permutations=N_PERMUTATIONS)
         end = perf_counter()
     fields = ("p_values", "z", "effect", "group")
     same = all(np.array_equal(getattr(found, f), getattr(wanted, f)) for f in fields)
@@ -349,17 +348,14 @@ def dask_row(name, n_runs):
 
 
 def measure(part, names, function, n_runs):
-    """Measure what this commit has not measured with so many runs, and write it at once."""
+    """Measure each row, and write it at once."""
     for name in names:
-        results = read("compare") if (RESULTS / "compare.json").exists() else {}
+        results = read("compare", {})
         rows = results.setdefault(part, {})
-        known = rows.get(name, {"runs": 0})
-        if known["runs"] >= n_runs and known["commit"] == commit():
-            continue
         start = perf_counter()
-        rows[name] = {"runs": n_runs} | function(name, n_runs) | {"commit": commit()}
+        rows[name] = {"runs": n_runs} | function(name, n_runs)
         print(name, rows[name], f"{perf_counter() - start:.0f} s", flush=True)
-        results |= {"level of all": LEVEL, "versions": versions()}
+        results |= {"level of all": LEVEL}
         write("compare", results, quiet=True)
 
 

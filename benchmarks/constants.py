@@ -20,11 +20,11 @@ from scipy.linalg import eigh
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
 from sklearn.neighbors import NearestNeighbors
-from timing import RESULTS, read, write
+from timing import read, write
 from usefulness import logistic_accuracy, mean_average_precision, nearest_accuracy, rank_correlation
 from usefulness_data import CURVES, GRAPHS, POINTS
 
-from heatsketch import HeatSketch
+from heatsketch import HeatGraph, sketch
 from heatsketch.diffusion import gaussian_matrix, sketch_all_times
 
 N_COMPONENTS, SEEDS = 64, range(3)
@@ -33,14 +33,13 @@ HORIZON = 10_000
 IMAGES = "digits", "MNIST, 5,000", "Fashion-MNIST, 70,000"
 
 
-def score(measure, model, first_power):
+def score(measure, graph, first_power):
     """Return the mean over seeds of a measure of the sum over all times from a power on."""
-    A, labels = model.heat_operator_, getattr(model, "component_labels_", None)
     found = []
     for seed in SEEDS:
-        G = gaussian_matrix(model.row_ids_, N_COMPONENTS, seed=seed, dtype=A.dtype)
-        Y = sketch_all_times(A, G, first_power=first_power, labels=labels)
-        found.append(measure(Y[np.argsort(model.order_)], seed=seed))
+        G = gaussian_matrix(graph.row_numbers, N_COMPONENTS, seed=seed, dtype=graph.dtype)
+        Y = sketch_all_times(graph.operator, G, first_power=first_power, labels=graph.labels)
+        found.append(measure(graph.outer(Y), seed=seed))
     return round(float(mean(found)), 4)
 
 
@@ -68,22 +67,22 @@ def self_loops(weights=(0, 0.1, 1, 3), first_power=16):
     found = {}
     for weight in weights:
         K = sparse.csr_array(graph + sparse.diags_array(weight * strongest))
-        model = HeatSketch(affinity="precomputed", self_loops=False, power=2).fit(K)
-        found[weight] = score(measure, model, first_power)
+        found[weight] = score(measure, HeatGraph.from_affinity(K, self_loops=False), first_power)
     return {"nodes": len(labels), "first power": first_power, "accuracy": found}
 
 
 def first_power_of_a_graph(powers=(1, 4, 8, 12, 16)):
     """Accuracy by the first power, where most of the spectrum is the noise of the links."""
-    graph, labels = block_model()
-    model = HeatSketch(N_COMPONENTS, affinity="precomputed").fit(graph)
+    weights, labels = block_model()
+    graph = HeatGraph.from_affinity(weights)
     measures = of_labels(labels, known=0.1)
     rows = {
-        name: {power: score(measures[name], model, power) for power in powers}
+        name: {power: score(measures[name], graph, power) for power in powers}
         for name in ("logistic regression", "10 nearest neighbours")
     }
-    resolved = int(model.heat_trace_.powers[-1])  # where the first condition holds
-    return {"nodes": len(labels), "first power": model.power_, "resolved": resolved, "rows": rows}
+    times = sketch(graph, N_COMPONENTS).times
+    about = {"first power": times.first_power, "resolved": times.resolved_power}
+    return {"nodes": len(labels), **about, "rows": rows}
 
 
 # --- points ---------------------------------------------------------------------------------
@@ -95,10 +94,11 @@ def first_power_in_cubes(dimensions=(2, 6), sizes=(1000, 4000, 16_000)):
     for dimension in dimensions:
         for n_points in sizes:
             X = np.random.default_rng(0).uniform(size=(n_points, dimension))
-            model, measure = HeatSketch(N_COMPONENTS).fit(X), partial(rank_correlation, flat=X)
-            row = {"dimension": dimension, "points": n_points, "first power": model.power_}
-            row["from 1"] = score(measure, model, 1)
-            row["from the first power"] = score(measure, model, model.power_)
+            graph, measure = HeatGraph.from_points(X), partial(rank_correlation, flat=X)
+            first_power = sketch(graph, N_COMPONENTS).first_power
+            row = {"dimension": dimension, "points": n_points, "first power": first_power}
+            row["from 1"] = score(measure, graph, 1)
+            row["from the first power"] = score(measure, graph, first_power)
             rows.append(row)
     return rows
 
@@ -108,10 +108,10 @@ def first_power_of_images(powers=(1, 4, 8, 16)):
     found = {}
     for name in IMAGES:
         X, labels = POINTS[name]().values()
-        model = HeatSketch(N_COMPONENTS, power=2).fit(X)
+        graph = HeatGraph.from_points(X)
         measures = of_labels(labels, known=0.5)
         found[name] = {
-            power: [score(measures[of], model, power) for of in ("10 nearest neighbours", "mAP")]
+            power: [score(measures[of], graph, power) for of in ("10 nearest neighbours", "mAP")]
             for power in powers
         }
     return found
@@ -121,9 +121,9 @@ def horizons(values=(30, 100, 1000, 10_000, 1_000_000)):
     """Rank correlation along curves and mean average precision of images, with exact kernels."""
     found = {}
     for name, given in curves_and_images().items():
-        model = HeatSketch(N_COMPONENTS).fit(given["X"].astype(np.float64))
-        eigenvalues, vectors, stationary = eigenpairs(model)
-        powers = eigenvalues**model.power_
+        graph = HeatGraph.from_points(given["X"].astype(np.float64))
+        eigenvalues, vectors, stationary = eigenpairs(graph)
+        powers = eigenvalues ** sketch(graph, N_COMPONENTS).first_power
         weights = {T: powers / (1 - (1 - 1 / T) * eigenvalues) for T in values}
         weights["commute time"] = 1 / np.sqrt(1 - eigenvalues)
         rows = {T: vectors * w / stationary for T, w in weights.items()}
@@ -165,9 +165,10 @@ def weightings():
 
 def rows_of(X, **options):
     """Return rows of the sum over all times, undivided and divided."""
-    model = HeatSketch(N_COMPONENTS, **options).fit(X.astype(np.float64))
-    eigenvalues, vectors, stationary = eigenpairs(model)
-    rows = vectors * eigenvalues**model.power_ / (1 - (1 - 1 / HORIZON) * eigenvalues)
+    graph = HeatGraph.from_points(X.astype(np.float64), **options)
+    eigenvalues, vectors, stationary = eigenpairs(graph)
+    powers = eigenvalues ** sketch(graph, N_COMPONENTS).first_power
+    rows = vectors * powers / (1 - (1 - 1 / HORIZON) * eigenvalues)
     return {"undivided": rows, "divided": rows / stationary}
 
 
@@ -205,13 +206,13 @@ def measure_of(given):
     return partial(mean_average_precision, labels=given["labels"], seed=0)
 
 
-def eigenpairs(model):
+def eigenpairs(graph):
     """Return all eigenvalues and eigenvectors but the first, and the first as a column."""
-    A = model.heat_operator_
-    eigenvalues, vectors = eigh(A @ np.eye(A.shape[0]), overwrite_a=True)  # ascending
+    dense = graph.operator @ np.eye(graph.n_samples)
+    eigenvalues, vectors = eigh(dense, overwrite_a=True)  # ascending
     if eigenvalues[-2] > 1 - 1e-9:
         raise RuntimeError("the graph has several connected components")
-    vectors = vectors[np.argsort(model.order_)]
+    vectors = graph.outer(vectors)
     return eigenvalues[:-1], vectors[:, :-1], np.abs(vectors[:, -1:])
 
 
@@ -231,7 +232,7 @@ PARTS = {
 def main():
     warnings.simplefilter("ignore")
     for name in sys.argv[1:] or PARTS:
-        known = read("constants") if (RESULTS / "constants.json").exists() else {}
+        known = read("constants", {})
         write("constants", known | {name: PARTS[name]()})
 
 

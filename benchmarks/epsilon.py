@@ -1,8 +1,10 @@
-"""How good ``epsilon="auto"`` is: the dimensions it sees, and the distortion that it brings.
+"""How good ``weights="gaussian"`` is: its estimated dimensions, and the distortion with it.
 
 Every experiment of the paper is run twice on the same points with the same random block, once
 with the paper's epsilon and once with ours; the target distances are of the same kernel, or
 Euclidean, as in the experiment. Ratios are of the mean of log L over methods, axis and trials.
+
+Run it with ``PYTHONPATH=. python benchmarks/epsilon.py``, which finds the folder ``paper``.
 """
 
 import argparse
@@ -13,10 +15,10 @@ import numpy as np
 from sklearn.datasets import load_digits, make_swiss_roll
 from timing import write
 
-from heatsketch import datasets
 from heatsketch.diffusion import estimate_epsilon
-from heatsketch.reproduction import CATALOGUE, run_trial
-from heatsketch.reproduction.runner import sample
+from paper import datasets
+from paper.catalogue import CATALOGUE
+from paper.runner import run_trial, sample
 
 SEED = 1  # of the experiments; the constants of the rule were chosen on points of seed 0
 SEEDS = (0, 1, 2)
@@ -56,7 +58,7 @@ def dimensions():
 def mean_log_distortion(name, number, epsilon):
     changed = replace(CATALOGUE[name], epsilon=epsilon)
     with patch.dict(CATALOGUE, {name: changed}):
-        return np.mean(list(run_trial(name, number, seed=SEED).log_L.values()))
+        return np.mean(list(run_trial(name, number, seed=SEED)["log_L"].values()))
 
 
 def distortion(name, n_trials):

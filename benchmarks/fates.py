@@ -22,7 +22,6 @@ import pandas as pd
 import scanpy as sc
 from anndata import AnnData
 from labels import branches
-from provenance import provenance
 from timing import write
 
 import heatsketch.scanpy as hs
@@ -108,7 +107,7 @@ def main():
     parser.add_argument("python", nargs="?")
     python = parser.parse_args().python or environment_of_cellrank()
     warnings.simplefilter("ignore")  # about several connected components
-    write("fates", {**provenance(), **{name: compared(name, python) for name in DATA}})
+    write("fates", {name: compared(name, python) for name in DATA})
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import hnswlib
 import numpy as np
 from data import fashion, manifold
 from pynndescent import NNDescent
-from timing import RESULTS, read, write
+from timing import read, write
 
 from heatsketch import LocalEngine
 from heatsketch._core import kernels
@@ -145,7 +145,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("only", nargs="*", help="parts of names of data sets")
     wanted = parser.parse_args().only
-    results = read("graphs") if (RESULTS / "graphs.json").exists() else {}
+    results = read("graphs", {})
     for name, load in DATA.items():
         if wanted and not any(part in name for part in wanted):
             continue

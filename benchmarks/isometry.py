@@ -1,8 +1,8 @@
 """Measure maps of least distortion: on the paper's experiments, on new points, at scale, at work.
 
-``python benchmarks/isometry.py paper --trials 20`` goes on where an earlier call stopped. The other
-parts are ``new_points``, ``scale``, ``labels``, ``page`` and ``pictures``; all of them without a
-word.
+``PYTHONPATH=. python benchmarks/isometry.py paper --trials 20`` goes on where an earlier call
+stopped. The other parts are ``new_points``, ``scale``, ``labels``, ``page`` and ``pictures``; all
+of them without a word.
 """
 
 import argparse
@@ -17,10 +17,12 @@ from page import table
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from timing import RESULTS, memory, read, write
 
-from heatsketch import HeatSketch, datasets
-from heatsketch.diffusion._distortion import certified_distortion, least_distortion_map
-from heatsketch.reproduction import METHODS, Run, read_results, run_experiments
-from heatsketch.reproduction.figures import STYLES, draw_curves
+from heatsketch import HeatSketch
+from heatsketch.near_isometry import certified_distortion, least_distortion_map
+from paper import datasets
+from paper.figures import draw_curves, style
+from paper.methods import METHODS
+from paper.runner import read_results, run_experiment
 
 EXPERIMENTS = {
     name: f"{name}-isometry-symmetric" for name in ("circle", "torus", "klein", "outliers")
@@ -37,15 +39,16 @@ WANTED = [
 # --- the paper's experiments ----------------------------------------------------------------
 
 
-def paper(n_trials):
+def run_paper(n_trials):
     """Run what is missing, a trial of each experiment at a time."""
     for enough in range(1, n_trials + 1):
-        run_experiments(Run(tuple(EXPERIMENTS.values()), TRIALS, enough), on_trial=print)
+        for name in EXPERIMENTS.values():
+            run_experiment(name, TRIALS, trials=enough)
 
 
 def results():
     """Return what was run of each experiment."""
-    return {name: read_results(Run((long,), TRIALS), long) for name, long in EXPERIMENTS.items()}
+    return {name: read_results(long, TRIALS) for name, long in EXPERIMENTS.items()}
 
 
 def means(found):
@@ -100,7 +103,7 @@ def new_points(seeds=range(20)):
     rows = []
     for seed in seeds:
         X = datasets.stretched_torus(4000, seed=seed)
-        model = HeatSketch(256, epsilon=0.3, power=10, n_neighbors=None).fit(X[::2])
+        model = HeatSketch(256, weights=0.3, power=10, n_neighbors=None).fit(X[::2])
         Z, half = model.transform(X), model.embedding_
         for k in (4, 8):
             found = least_distortion_map(half, k, seed=seed)
@@ -169,13 +172,13 @@ def labels(powers=(1, 4, 16), n_fashion=10_000):
 
 def at_work(name, X, y, *, power):
     """Compare with neighbours in an independent, wider sketch, which no embedding has seen."""
-    options = {"n_neighbors": 15, "epsilon": "local", "power": power}
+    options = {"n_neighbors": 15, "power": power}
     model = HeatSketch(256, **options).fit(X)
     near = neighbors(HeatSketch(1024, random_state=1, **options).fit_transform(X))
     Z = model.embedding_
     embeddings = {
         **{f"sketch, {k}": Z[:, :k] for k in (8, 32, 128, 256)},
-        "diffusion map, 8": model.diffusion_map(8).coordinates,
+        "diffusion map, 8": model.sketch_.diffusion_map(8).coordinates,
         "near isometry, 8": Z @ least_distortion_map(Z, 8).components.astype(Z.dtype),
     }
     rows = [
@@ -295,8 +298,8 @@ def dimensions_needed(found, methods=("DMS", "GPS", "NIS", "NISW")):
         for method in methods:
             reached = np.minimum.accumulate(means(its)[method])[:, np.newaxis] <= levels
             needed = np.where(reached.any(axis=0), dimensions[reached.argmax(axis=0)], np.nan)
-            style = STYLES[method] | {"marker": None, "label": METHODS[method].label}
-            axes.plot(levels, needed, **style)
+            options = style(method) | {"marker": None, "label": METHODS[method].label}
+            axes.plot(levels, needed, **options)
         axes.set(xscale="log", title=its.experiment.title, xlabel=r"$\log L$ at most")
         axes.set_xticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
         axes.minorticks_off()
@@ -326,13 +329,13 @@ def usefulness():
     figure = Figure(figsize=(9, 6.4), layout="constrained")
     for place, (figures, name) in enumerate(product(AT_WORK_FIGURES, data)):
         axes = figure.add_subplot(2, len(data), place + 1)
-        for embedding, style in AT_WORK.items():
+        for embedding, look in AT_WORK.items():
             line = [r for r in rows if r["data"] == name and r["embedding"] == embedding]
             axes.plot(
                 [row["power"] for row in line],
                 [row[figures] for row in line],
                 label=embedding.replace(", ", ", k = "),
-                **style,
+                **look,
             )
         axes.set(xscale="log", xlabel="power", ylabel=figures, title=name, ylim=(0, 1.02))
         axes.set_xticks([1, 4, 16], ["1", "4", "16"])
@@ -354,11 +357,11 @@ def main():
     options = parser.parse_args()
     for part in options.parts:
         if part == "paper":
-            paper(options.trials)
+            run_paper(options.trials)
         elif part in SHOWN:
             SHOWN[part]()
         else:
-            known = read("isometry") if (RESULTS / "isometry.json").exists() else {}
+            known = read("isometry", {})
             write("isometry", known | {part: PARTS[part]()})
 
 

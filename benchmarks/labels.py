@@ -22,23 +22,21 @@ import subprocess
 import sys
 import warnings
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from time import perf_counter
 
 import numpy as np
 from data import digits, fashion, manifold
-from provenance import commit
 from scipy import sparse
 from scipy.sparse.linalg import splu
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors, kneighbors_graph
 from sklearn.semi_supervised import LabelSpreading
-from timing import RESULTS, forget_peak, memory, read, write
+from timing import forget_peak, memory, read, write
 from usefulness_data import debian_text, mnist
 
-from heatsketch import HeatLabels, HeatSketch
+from heatsketch import HeatGraph, HeatLabels, harmonic
 from heatsketch.exceptions import RareClassWarning
 
 SEEDS, RATES, ALPHAS = range(20), (1, 5), (0.2, 0.8, 0.99)
@@ -58,9 +56,6 @@ RARE = {
 WRONG, N_WRONG_SEEDS = 0.1, 5
 N_SCALE, N_CLASSES = 697_526, 10
 N_DIRECT, N_FATES = 20_000, 1_000_000
-PACKAGES = (
-    "heatsketch", "numpy", "scipy", "scikit-learn", "graphlearning", "cleanlab"
-)  # fmt: skip
 
 
 def texts():
@@ -90,7 +85,7 @@ def metric_of(name):
 def graph_of(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about several connected components
-        return HeatSketch(1, power=1, metric=metric_of(name)).fit(data(name)[0])
+        return HeatGraph.from_points(data(name)[0], metric=metric_of(name))
 
 
 def some_of_each(labels, rate, seed):
@@ -106,8 +101,8 @@ def some_of_each(labels, rate, seed):
 
 
 def by_heat(name):
-    model = graph_of(name)
-    return lambda y: HeatLabels(model).fit(None, y).transduction_
+    graph = graph_of(name)
+    return lambda y: HeatLabels().fit(graph, y).transduction_
 
 
 @cache
@@ -179,21 +174,21 @@ def coverage(keep, is_there, options):
     for name in IMAGES:
         if is_there("coverage", name):
             continue
-        model, truth, shares, sizes = graph_of(name), data(name)[1], [], []
+        graph, truth, shares, sizes = graph_of(name), data(name)[1], [], []
         for seed in SEEDS:
             known = np.random.default_rng(seed).permutation(len(truth))[:N_LABELS]
             y = np.full(len(truth), -1)
             y[known] = truth[known]
-            sets = sets_of(model, data(name)[0], truth, y, seed)
+            sets = sets_of(graph, data(name)[0], truth, y, seed)
             shares.append(sets[np.arange(len(sets)), truth[y < 0]].mean())
             sizes.append(sets.sum(axis=1).mean())
         found = {**summary("share that holds the truth", shares), "labels": N_LABELS}
         keep("coverage", name, None, {**found, "classes in a set": round(np.mean(sizes), 2)})
 
 
-def sets_of(model, X, truth, y, seed):
+def sets_of(graph, X, truth, y, seed):
     """Return the sets of rows without a label; a column for each class, with a label or not."""
-    labels = HeatLabels(model, random_state=seed).fit(None, y)
+    labels = HeatLabels(random_state=seed).fit(graph, y)
     sets = np.zeros((np.sum(y < 0), truth.max() + 1), bool)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RareClassWarning)
@@ -208,7 +203,7 @@ def clusters(name, seed):
     truth = rng.choice(n_classes, N_RARE_POINTS, p=frequencies / frequencies.sum())
     centres = spread * rng.standard_normal((n_classes, 10))
     X = centres[truth] + rng.standard_normal((N_RARE_POINTS, 10))
-    return X, truth, HeatSketch(1, power=1).fit(X)
+    return X, truth, HeatGraph.from_points(X)
 
 
 def rare(keep, is_there, options):
@@ -217,11 +212,11 @@ def rare(keep, is_there, options):
             continue
         shares, sure, known_classes, all_classes, sizes = [], [], [], [], []
         for seed in range(N_RARE_SEEDS):
-            X, truth, model = clusters(name, seed % N_MODELS)
+            X, truth, graph = clusters(name, seed % N_MODELS)
             known = np.random.default_rng(seed).permutation(len(truth))[:n_labels]
             y = np.full(len(truth), -1)
             y[known] = truth[known]
-            sets = sets_of(model, X, truth, y, seed)
+            sets = sets_of(graph, X, truth, y, seed)
             holds = sets[np.arange(len(sets)), truth[y < 0]]
             is_all = bool((sets.sum(axis=1) == len(np.unique(truth[known]))).all())
             shares.append(holds.mean())
@@ -248,7 +243,7 @@ def with_errors(truth, type_of_error, seed):
 
 
 def by_margin(name, y):
-    found = HeatLabels(graph_of(name)).fit(None, y).suspects()
+    found = HeatLabels().fit(graph_of(name), y).suspects()
     scores = np.empty(len(y))
     scores[found.rows] = found.margin
     return {"HeatLabels.suspects": scores}
@@ -313,7 +308,7 @@ def scale(keep, is_there, options):
     start = perf_counter()
     labels.predict(X[:10_000])
     found["predict 10,000, s"] = round(perf_counter() - start, 1)
-    found |= {"products": labels.n_products_, "labels": int(np.sum(y >= 0)), "classes": N_CLASSES}
+    found |= {"labels": int(np.sum(y >= 0)), "classes": N_CLASSES}
     keep("scale", str(n_points), None, found)
 
 
@@ -348,26 +343,26 @@ def fates(keep, is_there, options):
             continue
         X, arm, is_end = branches(n_points)
         start = perf_counter()
-        model = HeatSketch(1, power=1).fit(X)
+        graph = HeatGraph.from_points(X)
         found = {"graph, s": round(perf_counter() - start, 1)}
         rows = np.flatnonzero(is_end)
         values = np.eye(3)[arm[rows]]
         forget_peak()
         start = perf_counter()
-        shares = model.harmonic(values, rows)
+        shares = harmonic(graph, values, rows)
         found["fates, s"] = round(perf_counter() - start, 1)
         found["peak of the process, GiB"] = round(memory("VmHWM") / 2**30, 2)
         found["terminal rows"] = len(rows)
         found["largest error of a row's sum"] = float(f"{np.abs(shares.sum(axis=1) - 1).max():.1e}")
         if n_points <= N_DIRECT:
-            found |= against_direct(model, values, rows, shares)
+            found |= against_direct(graph, values, rows, shares)
         keep("fates", str(n_points), None, found)
 
 
-def against_direct(model, values, rows, shares):
-    places = np.argsort(model.order_)
+def against_direct(graph, values, rows, shares):
+    places = np.argsort(graph.order)
     start = perf_counter()
-    exact = direct_solution(model.heat_operator_, values, places[rows])[places]
+    exact = graph.outer(direct_solution(graph.operator, values, places[rows]))
     seconds = round(perf_counter() - start, 1)
     difference = float(f"{np.abs(shares - exact).max():.1e}")
     return {"direct solver, s": seconds, "largest difference": difference}
@@ -377,28 +372,17 @@ def against_direct(model, values, rows, shares):
 
 
 def results_so_far():
-    return read("labels") if (RESULTS / "labels.json").exists() else {}
+    return read("labels", {})
 
 
 def keep(section, key, title, found):
     results = results_so_far()
-    found = {**found, "commit": commit()}
     if title is None:
         results.setdefault(section, {})[key] = found
     else:
         results.setdefault(section, {}).setdefault(key, {})[title] = found
     print(section, "|", key, "|", title, "|", found, flush=True)
-    write("labels", {**results, "versions": versions()}, quiet=True)
-
-
-def versions():
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = results_so_far().get("versions", {}).get(package)
-    return found
+    write("labels", results, quiet=True)
 
 
 SECTIONS = {f.__name__: f for f in (accuracy, coverage, rare, suspects, scale, fates)}

@@ -24,8 +24,8 @@ def fit(X, **options):
 
 def spread_against_exact(X):
     """Spread of the ratio of distances to those from the exact graph, with the same G."""
-    listed = fit(X, epsilon="auto")
-    exact = fit(X, epsilon=listed.epsilon_, engine=LocalEngine(graph_tolerance=0))
+    listed = fit(X, weights="gaussian")
+    exact = fit(X, weights=listed.graph_.epsilon, engine=LocalEngine(graph_tolerance=0))
     i, j = np.random.default_rng(0).permutation(len(X)).reshape(2, -1)
     Y, Z = listed.embedding_, exact.embedding_
     ours, wanted = np.linalg.norm(Y[i] - Y[j], axis=1), np.linalg.norm(Z[i] - Z[j], axis=1)
@@ -70,7 +70,7 @@ def main():
         "after the graph / graph": after_the_graph(X),
         "fit at power 8 / pynndescent graph": time_ratio(lambda: fit(X), theirs, n_pairs=3),
         "default fit / pynndescent graph": time_ratio(lambda: default.fit(X), theirs, n_pairs=3),
-        "products of the default fit": default.n_products_,
+        "products of the default fit": default.sketch_.times.n_products,
         "control: pynndescent / pynndescent": time_ratio(theirs, theirs, n_pairs=2),
     }
     write("million", results)

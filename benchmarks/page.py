@@ -5,16 +5,17 @@ from timing import RESULTS, read
 HEAD = """# Benchmarks
 
 This page was written by `benchmarks/page.py` from the files in `docs/benchmarks`, which the other
-scripts of `benchmarks/` wrote. `make evidence` runs them, in hours, and keeps in `evidence.json`
-which commit and which libraries each result is of; `make chaos` runs `chaos` and `cluster`, and
-`make grid` runs `cluster_grid` (see [](reliability.md)).
-The machine had 2 cores (x86-64 with AVX-512), 24 GiB and no GPU, and was shared: absolute times
-drift by a factor of two there. Where a *control* is given, both sides were timed in turn, in one
-run, and the control is one side against itself. Where there is none, times are rough: most are of
-single runs.
-Nothing here says how good an embedding is for a purpose of yours; label accuracy is one purpose.
+scripts of `benchmarks/` wrote. `make evidence` runs them, in hours. Each file has the version,
+the date, the command and the libraries of its results. Older files name the commit that added
+them instead, with its date. `make chaos` runs `chaos` and `cluster`, and `make grid` runs
+`cluster_grid` (see [](reliability.md)).
 
-Figures of other pages:
+The machine had 2 cores (x86-64 with AVX-512), 24 GiB and no GPU. It was shared, so that absolute
+times vary by a factor of two. If there is a *control*, both sides were timed in turn in one run,
+and the control is one side against itself. Other times are rough, mostly of single runs.
+Label accuracy is one measure of an embedding; measure what matters for your own purpose.
+
+Figures on other pages:
 
 | page | script | results in `docs/benchmarks` |
 |---|---|---|
@@ -25,7 +26,7 @@ Figures of other pages:
 | [](../background/distances.md) | `drift_level` | `drift_level.json` |
 | [](../background/near_isometry.md) | `isometry` | `isometry.json` |
 | [](../how_to/scanpy.md) | `pseudotime` | `pseudotime.json` |
-| [](../how_to/scale.md) | `scale_page` | `cluster-calibration.json` |
+| [](../how_to/scale.md) | `cluster_cost` | `cluster-calibration.json` |
 """
 
 
@@ -46,7 +47,7 @@ def readable(cell):
 
 def sections():
     yield HEAD
-    local = scaling, million, graphs, products, powers, small, limits, tiles, eigenpairs
+    local = scaling, million, graphs, products, powers, small, limits, eigenpairs
     for section in (*local, cluster, chaos, epsilon, compare):
         if (RESULTS / f"{section.__name__}.json").exists():
             yield from section(read(section.__name__))
@@ -57,7 +58,7 @@ def scaling(rows):
 
 `HeatSketch().fit(X)`, where `X` is a manifold of dimension 4 in 16 features with noise, float32
 (`benchmarks/scaling.py`). Memory is what the fit takes besides `X`, with the libraries that it
-loads; the predictions are those of `estimate_memory`.
+loads; predictions are by `estimate_memory`.
 
 ![Time and memory over the number of points](../benchmarks/scaling.png)
 """
@@ -66,25 +67,25 @@ loads; the predictions are those of `estimate_memory`.
 
 def million(found):
     spread = found["distances on a tenth, over those of the exact graph"]
-    yield f"""## A million points against a graph alone
+    yield f"""## A fit of a million points against a graph alone
 
-On 1e6 points with 32 features the whole of `HeatSketch().fit` took
-**{found["default fit / pynndescent graph"]:.2f}** of the time in which pynndescent, warm, finds
-its graph of 15 neighbours, and that of `HeatSketch(32, power=8).fit`
+On 1e6 points with 32 features `HeatSketch().fit` took
+**{found["default fit / pynndescent graph"]:.2f}** of the time in which pynndescent, already
+compiled, finds its graph of 15 neighbours. `HeatSketch(32, power=8).fit` took
 {found["fit at power 8 / pynndescent graph"]:.2f}
-(control {found["control: pynndescent / pynndescent"]:.2f}). At power 8 all that follows our graph
-took {found["after the graph / graph"]:.2f} of the time of the graph. On every tenth of these
-points, where the exact graph is affordable, distances from our graph and the same random matrix
-have a mean of {spread["mean"]:.3f} and a spread of {spread["spread"]:.3f} relative to those from
-the exact one; the sketch's own error is 0.125 (`benchmarks/million.py`).
+(control {found["control: pynndescent / pynndescent"]:.2f}). At power 8 the steps after the graph
+took {found["after the graph / graph"]:.2f} of the time of the graph. On a tenth of these
+points, distances from our graph and from the exact graph with the same random matrix were compared:
+their ratio has a mean of {spread["mean"]:.3f} and a standard deviation of {spread["spread"]:.3f}.
+The error of the sketch is 0.125 (`benchmarks/million.py`).
 """
 
 
 def graphs(found):
     yield """## Neighbour graphs of equal recall
 
-Seconds to find 15 neighbours of all points, two threads. Of the others the cheapest setting whose
-recall is at least ours less 0.005, or the dearest (`benchmarks/graphs.py`).
+Seconds to find 15 neighbours of all points, with two threads. For the others: the fastest setting
+with a recall of at least ours minus 0.005, or else the slowest (`benchmarks/graphs.py`).
 """
     for name, methods in found.items():
         rows = [
@@ -97,9 +98,9 @@ recall is at least ours less 0.005, or the dearest (`benchmarks/graphs.py`).
 def products(ratios):
     yield """## Products
 
-Eight steps of `sketch`, which take out the stationary direction and scale, over eight
-bare products of MKL on the same arrays: 1e6 rows of 17 entries in a local order, float32. Both
-write to fresh memory, MKL once also to memory used before (`benchmarks/products.py`).
+Time of eight steps of `sketch`, which remove the stationary direction and scale, over that of eight
+products of MKL with the same arrays: 1e6 rows of 17 entries in a local order, float32. Both write
+to new memory, MKL once also to used memory (`benchmarks/products.py`).
 """
     yield table([{"what": name, "ratio": ratio} for name, ratio in ratios.items()])
 
@@ -114,18 +115,19 @@ Chebyshev sums against 1024 plain steps, timed in turn: 1e5 points on a Swiss ro
 
 
 def small(ratios):
-    yield """## Small things
+    yield """## Random numbers and import
 
-Our Gaussians, which are the same on every machine, against numpy's, 1e6 times 32 of them in float32
-(ours in two threads); and what `import heatsketch` adds (`benchmarks/small.py`).
+Our Gaussian random numbers, which are the same on every machine, against those of numpy: 1e6 times
+32 in float32 (ours in two threads); and the time that `import heatsketch` adds
+(`benchmarks/small.py`).
 """
     yield table([{"what": name, "ratio": ratio} for name, ratio in ratios.items()])
 
 
 def eigenpairs(found):
-    yield """## Eigenpairs out of a sketch
+    yield """## Eigenpairs from a sketch
 
-`HeatSketch(64).diffusion_map(10)` against scipy's eigsh on the same operator, 1e5 points in
+`sketch(graph, 64).diffusion_map(10)` against scipy's eigsh on the same operator, 1e5 points in
 float64, one run of each (`benchmarks/eigenpairs.py`).
 """
     yield table([{"what": name, "figure": x} for name, x in found.items()])
@@ -134,21 +136,10 @@ float64, one run of each (`benchmarks/eigenpairs.py`).
 def limits(rows):
     yield """## Limits of memory
 
-`LocalEngine(memory_limit=...)`: a fit keeps to it, or is rejected once `X` has been checked, before
-any of the work. Without `n_neighbors` it is all pairs, kept or recomputed as the limit allows
-(`benchmarks/limits.py`).
+With `LocalEngine(memory_limit=...)` a fit keeps to the limit, or raises an error before it starts.
+`n_neighbors=None` keeps all pairs in memory (`benchmarks/limits.py`).
 """
     yield table(rows)
-
-
-def tiles(found):
-    yield """## All pairs beyond memory
-
-The paper's own kernel, without neighbours: where its matrix is larger than the memory allowed, it
-is recomputed at every product (`benchmarks/tiles.py`).
-"""
-    rows = found.pop("fit") | found
-    yield table([{"what": name, "figure": value} for name, value in rows.items()])
 
 
 CLUSTER_CONTROL = "control: one process / itself"
@@ -158,8 +149,8 @@ def cluster(found):
     yield """## A cluster
 
 Two workers of 6 GiB and a scheduler, all processes of this machine, on the manifold of the first
-table (`benchmarks/cluster.py`). The client of the second table had a limit of 1 GiB. What a step
-costs where there is hardly anything to compute is the price of messages.
+table (`benchmarks/cluster.py`). The client of the second table had a limit of 1 GiB. The time of
+a step with hardly any computation is that of its messages.
 """
     names = {"spread": "spread of distances over those of one machine, {} points",
              "overhead": "products over one process with 2 threads, {} points"}  # fmt: skip
@@ -176,13 +167,6 @@ costs where there is hardly anything to compute is the price of messages.
     messages = found.get("messages", {}).items()
     yield table(rows + [{"what": what, "figure": round(x, 3)} for what, x in messages])
     yield table([whole_row(n, row) for n, row in found["whole"].items()])
-    if "cost" in found:
-        yield """What the model of `heatsketch plan --workers` predicts from fits of 60 000 and
-180 000 points, and what is true:
-
-![Predicted over measured: time, memory, bytes sent](../benchmarks/cluster-cost.png)
-"""
-        yield table([cost_row(name, row) for name, row in found["cost"].items()])
 
 
 def whole_row(n, row):
@@ -195,28 +179,20 @@ def whole_row(n, row):
     }
 
 
-def cost_row(name, row):
-    cells = {"points": f"{int(name.split(',')[0]):.0e}", "k": name.split("= ")[1]}
-    for what in ("seconds", "bytes of a worker", "bytes sent"):
-        cells[what] = f"{row[what]:.3g}"
-        cells[f"{what}, predicted / true"] = round(row[f"{what} predicted"] / row[what], 2)
-    return cells
-
-
 HARMS = {
     "kill_one": "a worker is killed",
     "kill_all": "all workers are killed",
     "stop_one": "a worker is stopped for 10 s",
-    "fill_memory": "a worker takes more memory than it may, and is ended by its nanny",
+    "fill_memory": "a worker exceeds its memory limit and is killed by its nanny",
 }
 
 
 def chaos(found):
-    yield """## Chaos
+    yield """## Killed workers
 
-The same fit under harm at random moments, compared with the embedding of one process, bit by bit
-(`benchmarks/chaos.py`, `make chaos`): 16 384 points in four blocks on two workers, 40 products, a
-checkpoint after each.
+The same fit while workers are killed or stopped at random moments; results are compared with those
+of one process (`benchmarks/chaos.py`, `make chaos`): 16 384 points in four blocks on two workers,
+40 products, a checkpoint after each.
 """
     yield table(
         [
@@ -234,9 +210,9 @@ checkpoint after each.
     )
     if "drivers" in found:
         row = found["drivers"]
-        same = "the same bits" if row["bit-identical"] else "other bits"
+        same = "the same bits" if row["bit-identical"] else "different bits"
         yield f"""A driver that was killed {row["deaths"]} times, after each line of its journal
-(which says what stage or step is done), and started again each time, ended with {same};
+(a line for each finished stage or step), and started again each time, gave {same};
 of {row["lines"]} lines, {row["again"]} were written again.
 """
 
@@ -244,8 +220,8 @@ of {row["lines"]} lines, {row["again"]} were written again.
 def epsilon(found):
     yield """## Choices
 
-`epsilon="auto"`: mean log L of the paper's experiments, over that with the paper's own
-epsilon, and the dimensions that it sees (`benchmarks/epsilon.py`).
+`weights="gaussian"`: mean log L of the paper's experiments, divided by that with the paper's
+epsilon; and the estimated dimensions (`benchmarks/epsilon.py`).
 """
     yield table(found["distortion"])
     yield table([row for row in found["dimensions"] if row.get("seed", 0) == 0])
@@ -254,13 +230,13 @@ epsilon, and the dimensions that it sees (`benchmarks/epsilon.py`).
 def compare(found):
     yield """## Comparing two samples
 
-`HeatSketch.compare` at level 0.05 with 199 permutations (`benchmarks/compare.py`). The null: shares
-of runs that reject where nothing differs.
+`compare` at level 0.05 with 199 permutations (`benchmarks/compare.py`). Shares of runs that reject
+if nothing differs:
 """
     yield table(_runs(found["level"], "setting"))
     if "power" in found:
         yield """Power: shares of runs that reject, 600 + 600 rows. MMD has a Gaussian kernel of
-median bandwidth and 199 permutations; the logistic classifier is judged by its held-out accuracy.
+median bandwidth and 199 permutations; the logistic classifier is tested by its held-out accuracy.
 """
         yield table(_runs(found["power"], "data and change"))
     if "power of peers" in found:

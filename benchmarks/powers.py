@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 from timing import time_ratio, write
 
-from heatsketch import HeatSketch
+from heatsketch import HeatGraph
 from heatsketch.diffusion import gaussian_matrix
 from heatsketch.diffusion._sketch import diffuse
 
@@ -47,7 +47,7 @@ def plain_steps(A, block):
 def main():
     results = {}
     for dtype in ("float32", "float64"):
-        A = HeatSketch(2, n_neighbors=15).fit(swiss_roll(dtype)).heat_operator_
+        A = HeatGraph.from_points(swiss_roll(dtype)).operator
         G = gaussian_matrix(N_POINTS, N_COLUMNS, seed=0, dtype=dtype)
         counting = Counting(A)
         Y, Z = diffuse(counting, G, power=POWER), plain_steps(A, G)

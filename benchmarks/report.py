@@ -103,7 +103,7 @@ def driven(driver, page, model):
         "const done = arguments[0]; answer().then(() => done(['estimate', 'low', 'high'].map("
         "(name) => byId(name).textContent)));"
     )
-    wanted = [part[0] for part in diffusion_distances(model.path([PICTURED])[0], [[i, j]])]
+    wanted = [part[0] for part in diffusion_distances(model.sketch_.path([PICTURED])[0], [[i, j]])]
     asked = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     urls = [
         m["params"]["request"]["url"] for m in asked if m["method"] == "Network.requestWillBeSent"

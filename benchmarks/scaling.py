@@ -33,8 +33,8 @@ def run_one(n_points):
         "microseconds a point": round(1e6 * took / n_points, 1),
         "process GiB": round(memory("VmHWM") / 2**30, 2),
         "fit GiB": round((memory("VmHWM") - before - X.nbytes) / 2**30, 3),
-        "products": model.n_products_,
-        "probes": model.neighbors_.lists.probes.shape[1],
+        "products": model.sketch_.times.n_products,
+        "probes": model.graph_.rule.neighbors.lists.probes.shape[1],
     }))  # fmt: skip
 
 
@@ -70,8 +70,7 @@ def main():
     if options.points:
         return run_one(options.points)
     if not options.draw:
-        there = (RESULTS / "scaling.json").exists()
-        known = {row["points"]: row for row in read("scaling")} if there else {}
+        known = {row["points"]: row for row in read("scaling", [])}
         for n_points in options.sizes:
             call = [sys.executable, __file__, "--points", str(n_points)]
             done = subprocess.run(call, check=True, capture_output=True, text=True)

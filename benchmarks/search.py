@@ -15,11 +15,10 @@ from time import perf_counter
 
 import numpy as np
 from data import manifold
-from provenance import provenance
-from timing import RESULTS, read, write
+from timing import read, write
 from usefulness_data import POINTS
 
-from heatsketch import HeatSketch
+from heatsketch import HeatGraph, sketch, vectors
 from heatsketch.diffusion._sketch import diffuse
 
 DATA = ("digits", "MNIST, 5,000", "Fashion-MNIST, 70,000", "Debian descriptions")
@@ -58,16 +57,20 @@ def raw(X, queries):
     return by_products(unit(X), queries)
 
 
-def vectors(X, queries):
-    return by_products(HeatSketch().fit(X).vectors(append=X), queries)
+def sketched(X, metric="euclidean"):
+    return sketch(HeatGraph.from_points(X, metric=metric))
+
+
+def with_features(X, queries):
+    return by_products(vectors(sketched(X), append=X), queries)
 
 
 def embedding_alone(X, queries):
-    return by_products(HeatSketch().fit(X).vectors(), queries)
+    return by_products(vectors(sketched(X)), queries)
 
 
 def cosine_graph(X, queries):
-    return by_products(HeatSketch(metric="cosine").fit(X).vectors(append=X), queries)
+    return by_products(vectors(sketched(X, "cosine"), append=X), queries)
 
 
 def umap_16(X, queries):
@@ -82,14 +85,13 @@ def umap_16(X, queries):
 
 def diffusion(X, queries):
     """Yield the order by heat that a query sends out: A**32 applied to one indicator each."""
-    model = HeatSketch(1, power=1).fit(X)
-    A, place = model.heat_operator_, np.argsort(model.order_)
+    graph = HeatGraph.from_points(X)
+    A = graph.operator
     for start in range(0, len(queries), 64):
         some = queries[start : start + 64]
         block = np.zeros((len(X), len(some)), A.dtype)
-        block[place[some], np.arange(len(some))] = 1
-        heat = diffuse(A, block, power=32)[place]
-        heat /= A.stationary[place][:, np.newaxis]
+        block[some, np.arange(len(some))] = 1
+        heat = graph.outer(diffuse(A, graph.inner(block), power=32) / A.stationary[:, np.newaxis])
         yield from zip(some, np.argsort(-heat.T, axis=1, kind="stable"), strict=True)
 
 
@@ -114,7 +116,7 @@ def reranked(X, queries):
 
 METHODS = {
     "raw cosine": raw,
-    "vectors(append=X)": vectors,
+    "vectors(append=X)": with_features,
     "vectors()": embedding_alone,
     "vectors(append=X), cosine graph": cosine_graph,
     "UMAP, 16 dimensions": umap_16,
@@ -137,7 +139,7 @@ def million(n_points):
 
     X = manifold(n_points, 32)
     start = perf_counter()
-    u = HeatSketch().fit(X).vectors(append=X)
+    u = vectors(sketched(X), append=X)
     fitted = perf_counter()
     index = faiss.index_factory(u.shape[1], "HNSW32")
     index.hnsw.efConstruction, index.hnsw.efSearch = 80, 64
@@ -168,10 +170,9 @@ def main():
     parser.add_argument("--points", type=int, default=1_000_000)
     options = parser.parse_args()
     if options.million:
-        write("search_million", {**provenance(), **million(options.points)})
+        write("search_million", million(options.points))
         return
-    results = read("search") if (RESULTS / "search.json").exists() else {}
-    results |= provenance()
+    results = read("search", {})
     for name in options.data:
         known = results.setdefault(name, {})
         missing = [method for method in options.methods if method not in known]

@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits, make_blobs
 from timing import write
 
-from heatsketch import HeatSketch
+from heatsketch import HeatGraph, sketch
 from heatsketch.diffusion import diffusion_neighbors, gaussian_matrix, rademacher_matrix
 from heatsketch.diffusion._all_times import all_times_weights
 from heatsketch.diffusion._confidence import scale_interval, simultaneous_confidence
@@ -44,15 +44,16 @@ DATA = {
 
 def kernel(X, power):
     """Return the dense matrix that a sketch multiplies by random numbers, and how far off it is."""
-    model = HeatSketch(64, power=power).fit(X)
-    if model.n_connected_components_ > 1:
-        raise ValueError(f"{model.n_connected_components_} components have no distance")
-    values, vectors = np.linalg.eigh(model.heat_operator_ @ np.eye(len(X)))
+    graph = HeatGraph.from_points(X)
+    if graph.n_connected_components > 1:
+        raise ValueError(f"distances of {graph.n_connected_components} components are meaningless")
+    made, A = sketch(graph, 64, power=power), graph.operator
+    values, vectors = np.linalg.eigh(A @ np.eye(len(X)))
     values, vectors = values[:-1], vectors[:, :-1]  # the last one is stationary
-    weights = all_times_weights(values, model.power_) if power == "all" else values**power
-    F = (vectors * weights) @ vectors.T
+    weights = all_times_weights(values, made.first_power) if power == "all" else values**power
+    F = (vectors * weights) @ vectors.T * (graph.stationary_length / A.stationary)[:, np.newaxis]
     wanted = F @ gaussian_matrix(len(X), 64, seed=0) / 8
-    return F, np.linalg.norm(model.embedding_ - wanted) / np.linalg.norm(wanted)
+    return F, np.linalg.norm(made.embedding - wanted) / np.linalg.norm(wanted)
 
 
 def nearest(Y, rows):

@@ -18,12 +18,11 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from provenance import provenance
 from scipy import sparse
 from sklearn.decomposition import PCA
-from timing import RESULTS, memory, write
+from timing import memory, read, write
 
-from heatsketch import HeatSketch
+from heatsketch import HeatGraph, smooth
 
 N_CELLS, N_GENES = 15_000, 1500
 TIMES = (0, 1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64)
@@ -80,12 +79,12 @@ def median_correlation(found, truth):
 def ours(counts, truth):
     """Return scores at many times, and at the time that was chosen, with seconds."""
     start = perf_counter()
-    model = HeatSketch(1, power=1).fit(principal_components(counts))
+    graph = HeatGraph.from_points(principal_components(counts))
     fitted = perf_counter()
-    found = model.smooth(counts, sizes="sum")
+    found = smooth(graph, counts, sizes="sum")
     seconds = {"graph": fitted - start, "smooth": perf_counter() - fitted}
     by_time = {
-        t: median_correlation(model.smooth(counts, time=t, sizes="sum").values, truth)
+        t: median_correlation(smooth(graph, counts, time=t, sizes="sum").values, truth)
         for t in TIMES
     }
     return {
@@ -139,12 +138,12 @@ def million(n_cells, n_genes):
     counts = sparse.hstack(columns, format="csc")
     del columns
     start = perf_counter()
-    model = HeatSketch(1, power=1).fit(X)
+    graph = HeatGraph.from_points(X)
     fitted = perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "out.npy")
         out = np.lib.format.open_memmap(path, "w+", "float32", counts.shape, fortran_order=True)
-        found = model.smooth(counts, sizes="sum", out=out)
+        found = smooth(graph, counts, sizes="sum", out=out)
     return {
         "cells": n_cells,
         "genes": n_genes,
@@ -165,12 +164,10 @@ def main():
     if options.million:
         size = options.cells or 1_000_000, options.genes or 2000
         found = million(*size)
-        write("smooth_million", {**provenance(), **found})
+        write("smooth_million", found)
         return
     size = options.cells or N_CELLS, options.genes or N_GENES
-    path = RESULTS / "smooth.json"
-    results = json.loads(path.read_text()) if path.exists() else {}
-    results |= {**provenance(), "cells": size[0], "genes": size[1]}
+    results = read("smooth", {}) | {"cells": size[0], "genes": size[1]}
     for name in SIMULATIONS:
         counts, truth = simulate(name, *size)
         kept = results.get(name, {})

@@ -58,7 +58,7 @@ def fit(name):
         "mib": round((memory("VmHWM") - before) / MIB),
         "forecast_mib": round(neighbors_bytes(*X.shape, 64, 15, X.dtype) / MIB),
         "limit_mib": LIMITS[name] // MIB if name in LIMITS else None,
-        "connected_components": model.n_connected_components_,
+        "connected_components": model.graph_.n_connected_components,
     }
     print(json.dumps(found))
 

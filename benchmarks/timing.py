@@ -5,11 +5,30 @@ times one side against itself, and tells how far from 1 a ratio may be by chance
 """
 
 import json
+import os
 import statistics
+import sys
+from datetime import date
+from importlib import metadata
 from pathlib import Path
 from time import perf_counter
 
-RESULTS = Path(__file__).parent.parent / "docs" / "benchmarks"
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "docs" / "benchmarks"
+LIBRARIES = (
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "cleanlab",
+    "dask",
+    "faiss-cpu",
+    "graphlearning",
+    "igraph",
+    "pynndescent",
+    "scanpy",
+    "scikit-network",
+    "umap-learn",
+)
 
 
 def seconds(function):
@@ -42,12 +61,34 @@ def forget_peak():
 
 
 def write(name, results, *, quiet=False):
-    """Print results, and keep them where the page of benchmarks shows them."""
-    text = json.dumps(results, indent=2)
+    """Print results, and keep them with version, date, command and libraries.
+
+    A script that adds rows to its file writes them all again: the date is that of the last row.
+    """
     if not quiet:
-        print(text, flush=True)
-    (RESULTS / f"{name}.json").write_text(text + "\n")
+        print(json.dumps(results, indent=2), flush=True)
+    script = os.path.relpath(sys.argv[0], ROOT)
+    entry = {
+        "version": metadata.version("heatsketch"),
+        "date": date.today().isoformat(),
+        "command": " ".join(["python", script, *sys.argv[1:]]),
+        "libraries": {library: version for library in LIBRARIES if (version := installed(library))},
+        "results": results,
+    }
+    (RESULTS / f"{name}.json").write_text(json.dumps(entry, indent=2) + "\n")
 
 
-def read(name):
-    return json.loads((RESULTS / f"{name}.json").read_text())
+def installed(library):
+    """Return the version of a library, or None."""
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def read(name, default=None):
+    """Return results, or the default if there are none yet."""
+    path = RESULTS / f"{name}.json"
+    if default is not None and not path.exists():
+        return default
+    return json.loads(path.read_text())["results"]

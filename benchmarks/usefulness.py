@@ -3,7 +3,7 @@
 ::
 
     python benchmarks/usefulness.py                    # measure what is missing, draw the figure
-    python benchmarks/usefulness.py --ours             # only heatsketch, unless this commit did
+    python benchmarks/usefulness.py --ours             # only heatsketch
     python benchmarks/usefulness.py --data digits wine --methods UMAP --fresh
     python benchmarks/usefulness.py --page             # only write page and figure again
 
@@ -31,13 +31,11 @@ import re
 import sys
 import warnings
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from statistics import mean, median, pstdev
 from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
-from provenance import commit
 from scipy import sparse
 from scipy.stats import spearmanr
 from sklearn.cluster import KMeans
@@ -61,7 +59,6 @@ N_NEIGHBORS = 15
 N_QUERIES, FEW_POINTS = 2000, 10_000  # up to so many points, all of them are queries
 N_PAIRS = 20_000
 WARM_UP = 5000  # UMAP searches neighbours in another way from 4096 points on
-PACKAGES = "heatsketch", "numpy", "scipy", "scikit-learn", "scikit-network", "umap-learn"
 DATA = POINTS | CURVES | GRAPHS
 
 
@@ -111,29 +108,26 @@ def diffusion_map(X, k, seed):
     from heatsketch import DiffusionMap
 
     if sparse.issparse(X):
-        return DiffusionMap(fewer(k, X), affinity="precomputed").fit_transform(X)
+        return DiffusionMap(fewer(k, X)).fit_transform(X)
     return DiffusionMap(k, n_neighbors=N_NEIGHBORS).fit_transform(X)
 
 
 def default_sketch(X, k, seed):
     from heatsketch import HeatSketch
 
-    options = {"affinity": "precomputed"} if sparse.issparse(X) else {}
-    model = HeatSketch(k, random_state=seed, **options)
-    Y = model.fit_transform(X)
-    return {"": Y, ", unit rows": unit_rows(Y)}, getattr(model, "n_products_", None)
+    model = HeatSketch(k, random_state=seed).fit(X)
+    Y = model.embedding_
+    return {"": Y, ", unit rows": unit_rows(Y)}, model.sketch_.times.n_products
 
 
 def every_power(X, k, seed):
     from heatsketch import HeatSketch
 
-    options = {"n_neighbors": N_NEIGHBORS}
-    if sparse.issparse(X):
-        options = {"affinity": "precomputed", "normalization": "degree"}
+    options = {} if sparse.issparse(X) else {"n_neighbors": N_NEIGHBORS}
     few_features = not sparse.issparse(X) and X.shape[1] <= 3  # the curves
     powers = [2**i for i in range(1, 13 if few_features else 10)]
     model = HeatSketch(k, power=powers[0], random_state=seed, **options).fit(X)
-    return dict(zip(powers, model.path(powers), strict=True)), None
+    return dict(zip(powers, model.sketch_.path(powers), strict=True)), None
 
 
 class Method(NamedTuple):
@@ -390,8 +384,7 @@ def wanted(options, results):
                 continue
             for k in method.components:
                 there = results.get(name, {}).get(title, {}).get(str(k), {})
-                is_old = options.ours and there.get("commit") != commit()
-                if options.fresh or is_old or not there or "failed" in there:
+                if options.fresh or options.ours or not there or "failed" in there:
                     yield name, title, k
 
 
@@ -401,7 +394,7 @@ def applies(title, data):
 
 
 def results_so_far():
-    return read(NAME)["results"] if (RESULTS / f"{NAME}.json").exists() else {}
+    return read(NAME, {})
 
 
 def measure(options):
@@ -423,22 +416,10 @@ def keep(name, title, k, found):
     """Add results to the file, which another run may have changed meanwhile."""
     results = results_so_far()
     for variant, result in found.items():
-        result |= {"commit": commit()} if methods_for(name)[title].ours else {}
         result["load"] = short(os.getloadavg()[0])  # far above 1: seconds are of a busy machine
         results.setdefault(name, {}).setdefault(title + variant, {})[str(k)] = result
         print(name, "|", title + variant, k, "|", result, flush=True)
-    about = {"commit": commit(), "versions": versions(), "limit": LIMIT, "seeds": len(SEEDS)}
-    write(NAME, {"about": about, "results": results}, quiet=True)
-
-
-def versions():
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = None
-    return found
+    write(NAME, results, quiet=True)
 
 
 # Table and figure, from the JSON file.
@@ -515,29 +496,30 @@ points, curves, texts and graphs.
 - **node accuracy**: logistic regression with 10 % of the labels, on rows divided by their root mean
   square length. **link AUC**: a tenth of the links is removed and separated from random pairs by
   distance.
-- Means of five seeds. "best single power" is the best of powers 2 to 512 (4096 for curves), found
-  by looking at the score. A fit may take 180 s. Seconds are medians of the fits, with little else
+- Means of five seeds. "best single power" is the best of powers 2 to 512 (4096 for curves), chosen
+  by its score. A fit may take 180 s. Seconds are medians of the fits, with little else
   running; those of other methods on Fashion-MNIST are of another session. A dash was not measured.
-- An exclamation mark is a line on which the default is behind by more than its margin: .01 behind
-  raw Euclidean distance or RandomProjection, .01 (accuracy) or .03 (others) behind the best power.
+- "!" marks results of the default that are worse than the baseline by more than a margin: .01 for
+  raw Euclidean distance and RandomProjection; .01 (accuracy) or .03 (others) for the best power.
 
-## Where the default is behind, and why
+## Where the default is worse, and why
 
 - **Debian descriptions** (TF-IDF and 100 singular vectors of one-line texts, labelled by section).
-  Every method that uses a neighbour graph loses to the raw vectors, UMAP included. The neighbours
-  of a short text share words and not the section, and cosine distance to all texts is better.
+  Every method that uses a neighbour graph is worse than the raw vectors, UMAP included. The
+  neighbours of a short text share words but not the section. Cosine distance to all texts is
+  better.
 - **Wine**, k-means: 178 points in three round clusters, which k-means on standardized columns finds
   as they are.
-- **Fashion-MNIST**, accuracy: the kinds of clothes overlap, so that the nearest few of 35,000
-  labelled images decide. A short time (p = 8) keeps to these. The sum over all times gives most of
-  its weight to longer ones, which rank and cluster better.
+- **Fashion-MNIST**, accuracy: the kinds of clothes overlap, so the nearest few of 35,000 labelled
+  images matter most. A short time (p = 8) is best for these. The sum over all times has most of its
+  weight at longer times, which are better for ranking and clustering.
 - **Logistic regression on graphs with rows of very different length** (Debian dependencies): a few
-  rows in slowly mixing corners of the graph are far longer than all others. Rows of length one
-  (`sklearn.preprocessing.Normalizer`), which RandomProjection has by default, help.
-- **Neighbours and links of Debian dependencies**: a single power is a little better, but was found
-  by looking at the labels.
-- **Links of the degree-corrected block model**: links join hubs, and what tells a hub are the first
-  steps (power 2 alone comes to .71). RandomProjection keeps degrees.
+  rows in slowly mixing parts of the graph are far longer than all others. Scaling rows to length
+  one (`sklearn.preprocessing.Normalizer`) helps; RandomProjection does so by default.
+- **Neighbours and links of Debian dependencies**: a single power is a little better, but was chosen
+  with the labels.
+- **Links of the degree-corrected block model**: links join hubs, and the first steps reveal hubs
+  (power 2 alone has .71). RandomProjection keeps degrees.
 - **Karate club**: 34 nodes, of which four have labels. One node is .03.
 """
 

@@ -14,7 +14,7 @@ from timing import read
 
 PAGES = Path(__file__).parent.parent / "docs"
 FORMULA = "dpt's formula in full"
-ABOUT = {"commit", "python", "versions", "cells", "genes"}
+SIZES = {"cells", "genes"}
 
 
 def search():
@@ -59,7 +59,7 @@ def row_of(name, method, score):
 
 
 def data_of(name):
-    return {key: found for key, found in read(name).items() if key not in ABOUT}
+    return {key: found for key, found in read(name).items() if key not in SIZES}
 
 
 def search_million():

@@ -131,11 +131,26 @@ html_theme_options = {
 html_sidebars = {"index": []}
 
 
+# Members of HeatGraph and Sketch that are for other packages of heatsketch only.
+INTERNAL = {
+    "again",
+    "gathered",
+    "how",
+    "inner",
+    "local",
+    "numbers",
+    "outer",
+    "parts",
+    "stationary_length",
+    "without_offsets",
+}
+
+
 def skip(app, what, name, member, would_skip, options):
-    """Leave out scikit-learn's own methods, and fields that a named tuple documents itself."""
+    """Leave out internal members, those of scikit-learn, and fields of named tuples."""
     foreign = str(getattr(member, "__module__", "")).startswith("sklearn.")
     field = str(member.__doc__).startswith("Alias for field number")
-    return True if foreign or field else None
+    return True if foreign or field or name in INTERNAL else None
 
 
 def setup(app):

@@ -1,4 +1,4 @@
-"""Draw the picture of docs/how_to/compare.md: a new class of digits appears, and where."""
+"""Draw the picture of docs/how_to/compare.md: a new class of digits, and the rows around it."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits
 from sklearn.manifold import TSNE
 
-from heatsketch import HeatSketch, plot
+from heatsketch import HeatGraph, compare_to, plot
 
 FILE = Path(__file__).parent.parent / "docs" / "pictures" / "compare.png"
 BLUE, ORANGE = "#0072B2", "#D55E00"
@@ -25,11 +25,11 @@ def main():
     """Draw it."""
     plt.style.use("heatsketch.plot.heatsketch")
     january, february, digit = samples()
-    model = HeatSketch().fit(january)
-    found = model.compare_to(february)
-    flagged = found.flagged[len(january) :] & (found.effect[len(january) :] > 0)
+    comparison = compare_to(HeatGraph.from_points(january), february)
+    of_february = comparison.at(np.arange(len(january), len(january) + len(february)))
+    flagged = of_february.flagged & (of_february.effect > 0)
     share = np.mean(digit[flagged] == NEW)
-    print(f"{found}; {share:.0%} of {flagged.sum()} flagged rows of February are new")
+    print(f"{comparison}; {share:.0%} of {flagged.sum()} flagged rows of February are new")
     plane = TSNE(random_state=0, max_iter=500).fit_transform(np.concatenate([january, february]))
 
     figure = plt.figure(figsize=(12, 4))
@@ -38,10 +38,10 @@ def main():
     for name, some, color in (("January", ~rows, BLUE), ("February", rows, ORANGE)):
         left.scatter(*plane[some].T, s=5, linewidths=0, color=color, label=name)
     left.legend(markerscale=3, loc="upper left")
-    left.set(title="Two samples of digits", xticks=[], yticks=[], xlabel="t-SNE, for the eye only")
+    left.set(title="Two samples of digits", xticks=[], yticks=[], xlabel="t-SNE")
     left.set_aspect("equal", adjustable="datalim")
-    plot.compare(plane, found, ax=middle)
-    middle.set(xticks=[], yticks=[], xlabel="t-SNE, for the eye only", ylabel="")
+    plot.compare(plane, comparison, ax=middle)
+    middle.set(xticks=[], yticks=[], xlabel="t-SNE", ylabel="")
     shown = np.random.default_rng(0).permutation(np.flatnonzero(flagged))[:20]
     images = np.pad(february[shown].reshape(4, 5, 8, 8), [(0, 0), (0, 0), (1, 1), (1, 1)])
     images = images.transpose(0, 2, 1, 3).reshape(40, 50)

@@ -1,4 +1,4 @@
-"""Draw what the page "Distances and their intervals" shows, from scikit-learn's digits.
+"""Draw the pictures of the page "Distances and their intervals", from scikit-learn's digits.
 
 Run it from the root of the project: ``python examples/distances.py``.
 """
@@ -9,15 +9,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits, make_swiss_roll
 
-from heatsketch import HeatSketch, components_needed, plot
+from heatsketch import HeatGraph, components_needed, plot, sketch
 from heatsketch.diffusion import (
+    estimate_epsilon,
     exact_diffusion_distances,
     gaussian_matrix,
     heat_trace,
     sketch_all_times,
 )
+from heatsketch.diffusion._all_times import DIRECTIONS_PER_COMPONENT
 from heatsketch.diffusion._confidence import scale_interval
-from heatsketch.estimators.heat_sketch import DIRECTIONS_PER_COMPONENT
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 BLUE, ORANGE, GRAY = "#0072b2", "#d55e00", "#999999"
@@ -27,14 +28,16 @@ def _pairs(n_points, n_pairs, seed=0):
     return np.random.default_rng(seed).permutation(n_points)[: 2 * n_pairs].reshape(-1, 2)
 
 
-def intervals(model):
+def intervals(graph):
     """Sketched distances against exact ones."""
-    pairs = _pairs(len(model.embedding_), 60)
+    pairs = _pairs(graph.n_samples, 60)
+    made = sketch(graph)
     # With the identity instead of a random matrix, the rows are those of the operator itself.
-    identity, options = np.eye(len(model.order_)), {"first_power": model.power_, "tolerance": 1e-6}
-    rows = sketch_all_times(model.heat_operator_, identity, **options) * np.sqrt(len(identity))
-    exact = np.linalg.norm(np.diff(rows[np.argsort(model.order_)[pairs]], axis=1)[:, 0], axis=1)
-    distance, low, high = model.diffusion_distances(pairs)
+    identity, options = np.eye(graph.n_samples), {"first_power": made.first_power}
+    rows = sketch_all_times(graph.operator, identity, tolerance=1e-6, **options)
+    rows = graph.outer(rows * np.sqrt(len(identity)))
+    exact = np.linalg.norm(np.diff(rows[pairs], axis=1)[:, 0], axis=1)
+    distance, low, high = made.distances(pairs)
     missed = (exact < low) | (exact > high)
     figure, ax = plt.subplots(figsize=(5.5, 4.5))
     for some, color, label in ((~missed, BLUE, "covers"), (missed, ORANGE, "misses")):
@@ -74,16 +77,16 @@ def components():
     _save(figure, "components")
 
 
-def growth(X):
+def growth(graph):
     """One distance, while the sketch grows."""
-    model = HeatSketch(4, power=8).fit(X)
+    made = sketch(graph, 4, power=8)
     pairs = [[0, 1000]]
-    places = np.argsort(model.order_)[pairs]
-    exact = exact_diffusion_distances(model.heat_operator_, places, power=8)
+    places = np.argsort(graph.order)[pairs]
+    exact = exact_diffusion_distances(graph.operator, places, power=8, weighting="random_walk")
     sizes = [4, 8, 16, 32, 64, 128, 256, 512]
-    found = [model.grow(k).diffusion_distances(pairs) for k in sizes]
+    estimates = [made.grow(k).distances(pairs) for k in sizes]
     figure, ax = plt.subplots(figsize=(5.5, 4))
-    middle, low, high = (np.array([f[part][0] for f in found]) for part in range(3))
+    middle, low, high = (np.array([d[part][0] for d in estimates]) for part in range(3))
     ax.errorbar(sizes, middle, [middle - low, high - middle], fmt="o-", color=BLUE)
     ax.axhline(exact[0], color=ORANGE, label="exact")
     ax.set(
@@ -99,7 +102,7 @@ def growth(X):
 
 
 def signs():
-    """Why signs have intervals of their own."""
+    """Intervals of Gaussian and of Rademacher matrices."""
     sizes = np.arange(4, 257)
     figure, ax = plt.subplots(figsize=(5.5, 4))
     for kind, color in (("gaussian", BLUE), ("rademacher", ORANGE)):
@@ -118,8 +121,8 @@ def signs():
 
 
 def epsilon_curve(X):
-    """Where one epsilon for all is read from."""
-    estimate = HeatSketch(epsilon="auto").fit(X).epsilon_estimate_
+    """The curve from which one bandwidth for all links is estimated."""
+    estimate = estimate_epsilon(X, metric="euclidean")
     figure, ax = plt.subplots(figsize=(5.5, 4))
     ax.plot(estimate.epsilons, estimate.dimensions, color=BLUE)
     ax.axvline(estimate.epsilon, color=ORANGE)
@@ -128,22 +131,22 @@ def epsilon_curve(X):
     ax.set(
         xscale="log",
         xlabel="epsilon",
-        ylabel="dimension that the kernel sees there",
-        title=f"Digits: the kernel sees about {estimate.dimension:.1f} dimensions",
+        ylabel="estimated dimension",
+        title=f"Digits: estimated dimension {estimate.dimension:.1f}",
     )
     _save(figure, "epsilon")
 
 
-def trace_curve(X):
+def trace_curve(graph):
     """Where the sum over all times starts, by the first of two conditions."""
     figure, ax = plt.subplots(figsize=(5.5, 4))
-    A = HeatSketch().fit(X).heat_operator_
-    curve = heat_trace(A, gaussian_matrix(len(X), 256, seed=0), largest=16)
+    G = gaussian_matrix(graph.n_samples, 256, seed=0)
+    curve = heat_trace(graph.operator, G, largest=16)
     ax.plot(curve.powers, curve.directions, "-", color=GRAY, label="all powers, 256 components")
     for k, color, mark in ((16, ORANGE, "s"), (64, BLUE, "o")):
-        found = HeatSketch(k).fit(X).heat_trace_
-        label = f"k = {k}: resolved at p = {found.powers[-1]}"
-        ax.plot(found.powers, found.directions, mark, color=color, label=label)
+        trace = sketch(graph, k).times.heat_trace
+        label = f"k = {k}: resolved at p = {trace.powers[-1]}"
+        ax.plot(trace.powers, trace.directions, mark, color=color, label=label)
         ax.axhline(DIRECTIONS_PER_COMPONENT * k, color=color, lw=1, ls="--")
     ax.set(
         yscale="log",
@@ -156,13 +159,13 @@ def trace_curve(X):
     _save(figure, "trace")
 
 
-def path(X, labels):
-    """The same points at several times, by the diffusion map of each sketch."""
-    model = HeatSketch().fit(X)
-    coordinates = model.diffusion_map(2).coordinates
+def path(graph, labels):
+    """Distances at several times, and the diffusion map."""
+    made = sketch(graph)
+    coordinates = made.diffusion_map(2).coordinates
     figure, axes = plt.subplots(1, 3, figsize=(12, 4))
     powers = (1, 8, 64)
-    for ax, power, Y in zip(axes, powers, model.path(powers), strict=True):
+    for ax, power, Y in zip(axes, powers, made.path(powers), strict=True):
         rows = np.argsort(labels, kind="stable")[::6]
         distances = np.linalg.norm(Y[rows][:, np.newaxis] - Y[rows], axis=2)
         ax.imshow(distances, cmap="cividis")
@@ -171,15 +174,15 @@ def path(X, labels):
     _save(figure, "path")
     figure, ax = plt.subplots(figsize=(6.5, 5))
     plot.embedding(coordinates, labels, label="digit", ax=ax)
-    ax.set(title="Diffusion map out of the sketch")
+    ax.set(title="Diffusion map, computed from the sketch")
     _save(figure, "map")
 
 
 def pseudotime():
-    """All times together, from one end of a roll."""
+    """Pseudotime from one end of a roll."""
     X, position = make_swiss_roll(2000, noise=0.3, random_state=0)
-    model = HeatSketch(128).fit(X)
-    distance, low, high = model.pseudotime(int(np.argmin(position)))
+    made = sketch(HeatGraph.from_points(X), 128)
+    distance, low, high = made.pseudotime(int(np.argmin(position)))
     order = np.argsort(position)
     figure, (roll, line) = plt.subplots(1, 2, figsize=(10, 4))
     points = roll.scatter(X[:, 0], X[:, 2], c=distance, s=6, cmap="cividis")
@@ -195,22 +198,22 @@ def pseudotime():
     _save(figure, "pseudotime")
 
 
-def weightings(X):
+def weightings(graph):
     """The two diffusion distances, pair by pair."""
-    pairs = _pairs(len(X), 400)
-    found = {}
-    for weighting in ("symmetric", "random_walk"):
-        model = HeatSketch(512, power=8, weighting=weighting).fit(X)
-        found[weighting] = model.diffusion_distances(pairs).distance
-        density = model._in_given_order(model.heat_operator_.stationary)
+    pairs = _pairs(graph.n_samples, 400)
+    distances = [
+        sketch(graph, 512, power=8, weighting=weighting).distances(pairs).distance
+        for weighting in ("symmetric", "random_walk")
+    ]
+    density = graph.outer(graph.operator.stationary)
     figure, ax = plt.subplots(figsize=(5.5, 4.5))
     color = density[pairs].min(axis=1)
-    points = ax.scatter(*found.values(), c=color / density.mean(), s=12, cmap="cividis")
+    points = ax.scatter(*distances, c=color / density.mean(), s=12, cmap="cividis")
     figure.colorbar(points, label="density where it is lower, over the mean")
     ax.set(
         xlabel='weighting="symmetric", as in the paper',
         ylabel='weighting="random_walk"',
-        title="A random walk finds sparse regions farther away",
+        title="Sparse regions are farther away for a random walk",
     )
     _save(figure, "weightings")
 
@@ -224,16 +227,16 @@ def main():
     """Draw all of them."""
     plt.style.use("heatsketch.plot.heatsketch")
     X, labels = load_digits(return_X_y=True)
-    model = HeatSketch().fit(X)
-    intervals(model)
+    graph = HeatGraph.from_points(X)
+    intervals(graph)
     components()
-    growth(X)
+    growth(graph)
     signs()
     epsilon_curve(X)
-    trace_curve(X)
-    path(X, labels)
+    trace_curve(graph)
+    path(graph, labels)
     pseudotime()
-    weightings(X)
+    weightings(graph)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 r"""Find the regions of the brain that are wired differently in another strain of mice.
 
-Two sketches that share their random numbers are subtracted, row by row: nothing is turned or
-aligned first. Diffusion maps have to be: their eigenvectors come with arbitrary signs, orders
-and rotations, which orthogonal Procrustes undoes as well as it can.
+Two sketches that share their random numbers are subtracted, row by row, without alignment.
+Diffusion maps have to be aligned: the signs, order and rotation of their eigenvectors are
+arbitrary. Orthogonal Procrustes finds the best rotation.
 
 The data are 32 connectomes of four strains (Wang et al., NeuroImage 2020), in the wheel of
 graspologic. BTBR mice lack a corpus callosum (Wahlsten et al., Brain Research 2003); B6 do not.
@@ -24,8 +24,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from scipy.linalg import orthogonal_procrustes
 
-from heatsketch import DiffusionMap, HeatSketch
-from heatsketch.diffusion import drift
+from heatsketch import DiffusionMap, HeatGraph, drift, sketch
 
 FOLDER = "graspologic/datasets/mice"
 POWER, N_COLUMNS, LEVEL = 2, 256, 0.05
@@ -62,12 +61,12 @@ def weights(edges):
     return graph / graph.sum()
 
 
-def affinity(graphs):
+def mean_graph(graphs):
     """Return the mean graph, each region as close to itself as to the closest other."""
     mean = graphs.mean(axis=0)
     np.fill_diagonal(mean, 0)
     np.fill_diagonal(mean, mean.max(axis=1))
-    return mean
+    return HeatGraph.from_affinity(mean, normalization="symmetric")
 
 
 # --- two ways to compare --------------------------------------------------------------------
@@ -75,18 +74,15 @@ def affinity(graphs):
 
 def sketched(first, second):
     """Return the drift of two groups of mice: same regions, same random numbers."""
-    model = HeatSketch(N_COLUMNS, affinity="precomputed", normalization="symmetric", power=POWER)
-    Y, Z = model.fit_transform(affinity(first)), model.fit_transform(affinity(second))
-    lengths = np.sqrt((np.sum(Y**2, axis=1) + np.sum(Z**2, axis=1)) / 2)
-    return drift(Y, Z, confidence=1 - LEVEL), lengths
+    pair = [sketch(mean_graph(graphs), N_COLUMNS, power=POWER) for graphs in (first, second)]
+    squares = [np.sum(made.embedding**2, axis=1) for made in pair]
+    return drift(*pair, confidence=1 - LEVEL), np.sqrt(np.mean(squares, axis=0))
 
 
 def aligned(first, second):
-    """Return residuals of orthogonal Procrustes on so many eigenvectors, relative to the rows."""
-    model = DiffusionMap(
-        max(N_VECTORS), affinity="precomputed", normalization="symmetric", power=POWER
-    )
-    maps = model.fit_transform(affinity(first)), model.fit_transform(affinity(second))
+    """Return residuals of orthogonal Procrustes relative to the rows, for each of N_VECTORS."""
+    model = DiffusionMap(max(N_VECTORS), power=POWER)
+    maps = [model.fit_transform(mean_graph(graphs)) for graphs in (first, second)]
     residuals = []
     for n_vectors in N_VECTORS:
         Y, Z = (coordinates[:, :n_vectors] for coordinates in maps)
@@ -98,8 +94,8 @@ def aligned(first, second):
 
 def compared(first, second):
     """Return the relative drift of each region: sketched, then aligned with few to many vectors."""
-    found, lengths = sketched(first, second)
-    return np.array([found.rows.distance / lengths, *aligned(first, second)])
+    change, lengths = sketched(first, second)
+    return np.array([change.rows.distance / lengths, *aligned(first, second)])
 
 
 def relabelled(first, second, n_times):

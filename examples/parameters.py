@@ -20,7 +20,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from spiral import START, spiral
 
-from heatsketch import HeatSketch
+from heatsketch import HeatGraph, HeatSketch, sketch
 from heatsketch.diffusion import gaussian_matrix, sketch_all_times
 from heatsketch.exceptions import DisconnectedGraphWarning
 
@@ -102,7 +102,7 @@ def accuracy(classifier, Y, labels, *, known):
 
 
 def data_sets():
-    """Return name, points, and how well an embedding of them does."""
+    """Return the name of each data set, its points, and a score of an embedding."""
     X, digit = load_digits(return_X_y=True)
     roll, flat = swiss_roll()
     along = np.arange(600)[:, np.newaxis]  # the points of the spiral are in order
@@ -118,16 +118,16 @@ def time():
     powers = [2**i for i in range(13)]
     figure, (left, right) = two_panels()
     for name, X, score in data_sets():
-        model = HeatSketch().fit(X)
+        made = sketch(HeatGraph.from_points(X))
         mark, color = MARKS[name]
-        path = model.path(powers)
+        path = made.path(powers)
         right.plot(powers, [score(Y) for Y in path], f"{mark}-", color=color, ms=4, label=name)
-        right.plot([powers[0], powers[-1]], 2 * [score(model.embedding_)], ":", color=color, lw=2)
+        right.plot([powers[0], powers[-1]], 2 * [score(made.embedding)], ":", color=color, lw=2)
         if name == "spiral":
             shown = {
                 "power = 8": path[3],
                 "power = 512": path[9],
-                'power = "all"': model.embedding_,
+                'power = "all"': made.embedding,
             }
     draw_along(left, shown)
     left.set_title("Spiral: distances from one point")
@@ -142,17 +142,18 @@ def horizon():
     horizons = [30, 100, 300, 1000, 3000, 10_000, 100_000]
     figure, (left, right) = two_panels()
     for name, X, score in data_sets():
-        model = HeatSketch().fit(X)
-        G = gaussian_matrix(model.row_ids_, 64, seed=0)
+        graph = HeatGraph.from_points(X)
+        first_power = sketch(graph).first_power
+        G = graph.inner(gaussian_matrix(len(X), 64, seed=0))
         mark, color = MARKS[name]
-        found = {}
+        embeddings = {}
         for T in horizons:
-            Y = sketch_all_times(model.heat_operator_, G, first_power=model.power_, horizon=T)
-            found[T] = Y[np.argsort(model.order_)]
-        scores = [score(Y) for Y in found.values()]
+            Y = sketch_all_times(graph.operator, G, first_power=first_power, horizon=T)
+            embeddings[T] = graph.outer(Y)
+        scores = [score(Y) for Y in embeddings.values()]
         right.plot(horizons, scores, f"{mark}-", color=color, ms=4, label=name)
         if name == "spiral":
-            draw_along(left, {f"T = {T:,}": found[T] for T in (30, 300, 10_000)})
+            draw_along(left, {f"T = {T:,}": embeddings[T] for T in (30, 300, 10_000)})
     left.set_title("Spiral: distances from one point")
     right.axvline(10_000, color=GRAY, lw=1, ls="--")
     right.text(11_000, 0.04, "default", color="0.3")
@@ -214,8 +215,7 @@ def normalization():
     degrees = [np.median(graph.sum(axis=1)[rows]) for rows in tenths]
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11.5, 3.6))
     for place, (name, (color, mark)) in enumerate(names.items()):
-        model = HeatSketch(affinity="precomputed", normalization=name)
-        Y = model.fit_transform(graph)
+        Y = HeatSketch(normalization=name).fit_transform(graph)
         lengths = np.linalg.norm(Y, axis=1)
         Y /= np.sqrt(np.mean(lengths**2))
         means = [np.mean(lengths[rows] ** 2) / np.mean(lengths**2) for rows in tenths]
@@ -224,12 +224,12 @@ def normalization():
         middle.bar_label(middle.bar(place, score, color=color, edgecolor="black"), fmt="%.2f")
         for seed in SEEDS:
             X, flat = swiss_roll(seed=seed, density_ratio=1000)
-            for shift, epsilon, face in ((-0.15, "local", color), (0.15, "auto", "white")):
-                Y = HeatSketch(normalization=name, epsilon=epsilon).fit_transform(X)
+            for shift, weights, face in ((-0.15, "local", color), (0.15, "gaussian", "white")):
+                Y = HeatSketch(normalization=name, weights=weights).fit_transform(X)
                 score = rank_correlation(Y, flat)
                 right.plot(place + shift, score, mark, color=color, mfc=face, ms=7, mew=1.5)
-    for face, epsilon in (("black", "local"), ("white", "auto")):
-        label = f'epsilon="{epsilon}"'
+    for face, weights in (("black", "local"), ("white", "gaussian")):
+        label = f'weights="{weights}"'
         right.plot([], [], "o", color="black", mfc=face, ms=7, label=label)
     right.legend(loc="lower right")
     left.axhline(1, color=GRAY, ls="--", lw=1)

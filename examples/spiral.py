@@ -28,7 +28,7 @@ def main():
     model = HeatSketch().fit(X)  # no arguments
     others = np.arange(0, N_POINTS, 12)
     pairs = np.column_stack([np.full(len(others), START), others])
-    distance, low, high = model.diffusion_distances(pairs)
+    distance, low, high = model.sketch_.distances(pairs)
     straight = np.linalg.norm(X[others] - X[START], axis=1)
     everywhere = np.linalg.norm(model.embedding_ - model.embedding_[START], axis=1)
 

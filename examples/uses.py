@@ -12,11 +12,11 @@ from pathlib import Path
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
-from one_fit import images
+from one_graph import images
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_circles, make_moons
 
-from heatsketch import HeatClustering, HeatSketch
+from heatsketch import HeatClustering, HeatGraph, sketch, vectors
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 N_IMAGES, N_NEAR, N_QUERIES = 10_000, 10, 4
@@ -36,12 +36,13 @@ def search():
     candidates = np.random.default_rng(0).choice(len(X), 2000, replace=False)
     raw = X / np.linalg.norm(X, axis=1, keepdims=True)
     by_raw = nearest(raw, candidates)
-    ours = nearest(HeatSketch().fit(X).vectors(append=X), candidates)
-    same = [(labels[near] == labels[candidates, np.newaxis]).sum(axis=1) for near in (by_raw, ours)]
+    by_vectors = nearest(vectors(sketch(HeatGraph.from_points(X)), append=X), candidates)
+    both = by_raw, by_vectors
+    same = [(labels[near] == labels[candidates, np.newaxis]).sum(axis=1) for near in both]
     gains = np.argsort(same[0] - same[1], kind="stable")[:N_QUERIES]
     figure, axes = plt.subplots(2 * N_QUERIES, N_NEAR + 1, figsize=(8, 6.4))
     for place, which in enumerate(gains):
-        for line, (near, name) in enumerate(((by_raw, "pixels"), (ours, "vectors"))):
+        for line, (near, name) in enumerate(zip(both, ("pixels", "vectors"), strict=True)):
             row = axes[2 * place + line]
             show(row[0], X[candidates[which]], "black" if line == 0 else None)
             row[0].set_ylabel(name, rotation=0, ha="right", va="center")
@@ -63,12 +64,12 @@ def show(axis, image, color):
         visible=True, color=color or "white", linewidth=2 if color == "#D55E00" else 1
     )
     axis.imshow(image.reshape(28, 28), cmap="Greys")
-    if color is None:  # the query stands above
+    if color is None:  # the query is in the row above
         axis.images[0].set_visible(False)
 
 
 def smooth():
-    """Show a gene before and after smoothing, and the curve that the time was chosen from."""
+    """Show a gene before and after smoothing, and the curve from which the time was chosen."""
     import scanpy as sc
 
     import heatsketch.scanpy as hs
@@ -106,9 +107,9 @@ def clusters():
     for pair, X in zip((axes[:2], axes[2:]), (moons, circles), strict=True):
         for axis, (name, model) in zip(pair, models.items(), strict=True):
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # two components are the point here
-                found = model.fit_predict(X)
-            axis.scatter(*X.T, c=np.array(["#0072B2", "#E69F00"])[found], s=6, linewidths=0)
+                warnings.simplefilter("ignore")  # the graph has two components, as it should
+                labels = model.fit_predict(X)
+            axis.scatter(*X.T, c=np.array(["#0072B2", "#E69F00"])[labels], s=6, linewidths=0)
             axis.set(title=name, xticks=[], yticks=[])
             axis.set_aspect("equal", adjustable="datalim")
             axis.spines[:].set_visible(False)

@@ -1,24 +1,29 @@
-from . import datasets, diffusion, exceptions, graph, io, plot, report, scanpy, testing
+from . import diffusion, exceptions, graph, io, near_isometry, plot, report, scanpy, testing
 from ._core.row_names import row_numbers
-from .diffusion import (
-    Comparison,
-    DiffusionNeighbors,
-    DistanceEstimate,
-    Drift,
-    Smoothing,
-    components_needed,
-)
+from ._load import load, model_info
+from .diffusion._confidence import DistanceEstimate, components_needed
+from .diffusion._distances import DiffusionNeighbors
 from .engines import DaskEngine, Engine, LocalEngine
 from .estimators import (
     DiffusionMap,
     HeatClustering,
     HeatLabels,
     HeatSketch,
-    NearIsometry,
     Suspects,
     estimate_memory,
-    load,
-    model_info,
+)
+from .heat import HeatGraph, Sketch, sketch
+from .near_isometry import NearIsometry
+from .uses import (
+    Comparison,
+    Drift,
+    Smoothing,
+    compare,
+    compare_to,
+    drift,
+    harmonic,
+    smooth,
+    vectors,
 )
 
 __version__: str
@@ -32,25 +37,34 @@ __all__ = [
     "Drift",
     "Engine",
     "HeatClustering",
+    "HeatGraph",
     "HeatLabels",
     "HeatSketch",
     "LocalEngine",
     "NearIsometry",
+    "Sketch",
     "Smoothing",
     "Suspects",
     "__version__",
+    "compare",
+    "compare_to",
     "components_needed",
-    "datasets",
     "diffusion",
+    "drift",
     "estimate_memory",
     "exceptions",
     "graph",
+    "harmonic",
     "io",
     "load",
     "model_info",
+    "near_isometry",
     "plot",
     "report",
     "row_numbers",
     "scanpy",
+    "sketch",
+    "smooth",
     "testing",
+    "vectors",
 ]

@@ -1,6 +1,12 @@
-"""``python -m heatsketch`` is the command line."""
+"""The program ``heatsketch``, also ``python -m heatsketch``."""
 
-from heatsketch.cli import app
+
+def main() -> None:
+    """Run the command line."""
+    from heatsketch.cli import app
+
+    app()
+
 
 if __name__ == "__main__":
-    app()
+    main()

@@ -17,7 +17,7 @@
          ├─ FileFormatError                 a damaged or invalid file
          │   └─ ModelVersionError           a model file from a later heatsketch
          ├─ NotStorableError                a model that only pickle could store
-         ├─ TrainingDataError               a model that was saved without its training data
+         ├─ TrainingDataError               a sketch that was saved without its graph
          └─ MemoryBudgetError (also a MemoryError)  too little memory, found before allocating
     UserWarning
      └─ HeatSketchWarning
@@ -35,9 +35,7 @@ Every message names the argument, shows its value and gives a remedy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
 
 __all__ = [
     "AffinityError",
@@ -70,20 +68,7 @@ __all__ = [
 
 
 class HeatSketchError(ValueError):
-    """An input that heatsketch cannot embed.
-
-    Attributes
-    ----------
-    parameters : mapping of str to object
-        Parameters that the message shows as ``name=value``, for programs that use other names
-        for them, such as the command line.
-    """
-
-    parameters: Mapping[str, Any] = {}
-
-    def __init__(self, *args: object, **parameters: Any) -> None:
-        super().__init__(*args)
-        self.parameters = parameters
+    """An input that heatsketch cannot embed."""
 
 
 class DtypeError(HeatSketchError, TypeError):
@@ -132,8 +117,6 @@ class OutputError(FileError):
 class OutputExistsError(OutputError, FileExistsError):
     """An output that already exists, without permission to replace it."""
 
-    parameters: Mapping[str, Any] = {"overwrite": True}
-
 
 class FileFormatError(HeatSketchError):
     """A file that is damaged, malicious or in another format.
@@ -146,14 +129,15 @@ class FileFormatError(HeatSketchError):
     remedy : str
     """
 
-    def __init__(self, path: object, cause: str, remedy: str, **parameters: Any) -> None:
-        super().__init__(str(path), cause, remedy, **parameters)
+    def __init__(self, path: object, cause: str, remedy: str) -> None:
+        super().__init__(str(path), cause, remedy)
         self.path = str(path)
         self.cause = cause
         self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.cause}; {self.remedy}."
+        end = "" if self.remedy.endswith("?") else "."
+        return f"{self.path}: {self.cause}; {self.remedy}{end}"
 
 
 class ModelVersionError(FileFormatError):
@@ -165,7 +149,7 @@ class NotStorableError(HeatSketchError):
 
 
 class TrainingDataError(HeatSketchError):
-    """A method that needs the training data, which the model was saved without."""
+    """A method that needs the graph, without which the sketch was saved."""
 
 
 class ScalingFailure(StrEnum):
@@ -214,17 +198,7 @@ class ScalingError(HeatSketchError):
 
 
 class HeatSketchWarning(UserWarning):
-    """A result that is well defined but may not be what was intended.
-
-    Attributes
-    ----------
-    parameters : mapping of str to object
-        As for :class:`HeatSketchError`.
-    """
-
-    def __init__(self, *args: object, **parameters: Any) -> None:
-        super().__init__(*args)
-        self.parameters = parameters
+    """A result that is well defined but may not be what was intended."""
 
 
 class DegenerateKernelWarning(HeatSketchWarning):

@@ -1,9 +1,8 @@
-"""Rows for every entry point: what is wrong with points, in everything that can hold points.
+"""Points that no entry point takes, and points that all take as they take an array of floats.
 
-Like ``bad_inputs.py``, whose table this adds to, and which lists the entry points.
+``BAD_POINTS`` has the points, the type of the error, and what comes of them in a file: "rejected",
+"good" if a file turns them into a good table, "none" if no file holds such a thing.
 """
-
-from __future__ import annotations
 
 import datetime
 import fractions
@@ -12,179 +11,200 @@ import tempfile
 import numpy as np
 import pandas as pd
 import polars as pl
-from bad_inputs import CLOUD, rejected_everywhere
+import pyarrow as pa
 from scipy import sparse
 
-from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError, ScaleError
+from heatsketch.exceptions import DtypeError, MissingValueError, ScaleError
 
-# --- not finite, in every container -------------------------------------------------------
+CLOUD = np.random.default_rng(0).normal(size=(40, 3))
+CLOUD.setflags(write=False)
+BAD_POINTS = {}
+
+
+def bad(name, X, error, in_files="rejected"):
+    assert name not in BAD_POINTS
+    BAD_POINTS[name] = (X, error, in_files)
+
+
+def with_entry(value, dtype=float):
+    X = CLOUD.astype(dtype)
+    X[1, 2] = value
+    return X
 
 
 def memory_map(X):
     with tempfile.TemporaryFile() as file:
         file.write(X.tobytes())
         file.flush()
-        return np.memmap(file, float, "r", shape=X.shape)
+        return np.memmap(file, X.dtype, "r", shape=X.shape)
 
 
-CONTAINERS = {
-    "Fortran order": np.asfortranarray,
-    "a strided view": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
-    "a view from behind": lambda X: X[::-1][::-1],
-    "the other byte order": lambda X: X.astype(">f8"),
+class Tensor:
+    """What a tensor of PyTorch has in common with arrays; its dtype is not one of numpy."""
+
+    def __init__(self, X, error=None):
+        self.X, self.error, self.shape, self.ndim = X, error, X.shape, X.ndim
+        self.dtype = type("dtype", (), {"__repr__": lambda _: f"torch.{X.dtype}"})()
+
+    def __len__(self):
+        return len(self.X)
+
+    def __array__(self, dtype=None, copy=None):
+        if self.error is not None:
+            raise self.error
+        return np.asarray(self.X, dtype)
+
+    def detach(self):
+        return Tensor(self.X)
+
+
+# --- what is not finite, and what is too large --------------------------------------------
+
+HOLDERS = {
+    "an array": np.asarray,
+    "float32": lambda X: X.astype(np.float32),
     "float16": lambda X: X.astype(np.float16),
     "long doubles": lambda X: X.astype(np.longdouble),
-    "objects": lambda X: X.astype(object),
+    "the other byte order": lambda X: X.astype(">f8"),
+    "Fortran order": np.asfortranarray,
+    "a strided view": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
     "a memory map": memory_map,
+    "objects": lambda X: X.astype(object),
+    "a list": np.ndarray.tolist,
     "a tuple of tuples": lambda X: tuple(map(tuple, X.tolist())),
-    "a list of arrays": list,
     "a pandas frame": pd.DataFrame,
-    "a pandas frame of float32": lambda X: pd.DataFrame(X.astype(np.float32)),
     "a pandas frame with gaps": lambda X: pd.DataFrame(X).astype("Float64"),
-    "csc_array": sparse.csc_array,
+    "csr_array": sparse.csr_array,
     "coo_array": sparse.coo_array,
-    "csr_matrix": sparse.csr_matrix,
     "lil_array": sparse.lil_array,
-    "dok_array": sparse.dok_array,
 }
-NOT_FINITE = {"NaN": np.nan, "inf": np.inf, "-inf": -np.inf}
-for shown, bad in NOT_FINITE.items():
-    X = CLOUD.copy()
-    X[1, 2] = bad
-    for name, held in CONTAINERS.items():
-        if name in ("a view from behind", "float16", "a list of arrays") and bad == -np.inf:
-            continue  # once is enough
-        says = (r"^X(\[1, 2\])?", f"(?i){shown}", "fill (them|it) in")
-        rejected_everywhere(f"{shown} in {name}", held(X), MissingValueError, says)
-
-PLACES = {
-    "the first entry": (0, 0),
-    "the last entry": (-1, -1),
-    "a row": (3, slice(None)),
-    "a column": (slice(None), 1),
-    "everything": (slice(None), slice(None)),
-    "every second entry": (slice(None, None, 2), 0),
-}
-for shown, bad in NOT_FINITE.items():
-    for name, place in PLACES.items():
+for value in (np.nan, np.inf, -np.inf):
+    for name, held in HOLDERS.items():
+        bad(f"{value} in {name}", held(with_entry(value)), MissingValueError)
+    for name, place in {"the last entry": (-1, -1), "everything": slice(None)}.items():
         X = CLOUD.copy()
-        X[place] = bad
-        says = ("^X contains", f"{shown}.*row -?[0-9]+", "fill them in")
-        rejected_everywhere(f"{shown} in {name}", X, MissingValueError, says)
+        X[place] = value
+        bad(f"{value} in {name}", X, MissingValueError)
+for value in (None, pd.NA, pd.NaT):
+    bad(f"{value} as an object", with_entry(value, object), MissingValueError)
+    column = np.array([1, value, 2.5], object)
+    bad(f"{value} in a column", pd.DataFrame({"b": column, "a": [1, 2, 3]}), MissingValueError)
+bad("a masked array", np.ma.masked_array(CLOUD, CLOUD > 1), MissingValueError)
+for scale in (1e155, 1e300):
+    for name in ("an array", "a list", "a pandas frame", "csr_array"):
+        bad(f"{scale} in {name}", HOLDERS[name](CLOUD * scale), ScaleError)
 
-# --- not numbers --------------------------------------------------------------------------
+# --- what is no number --------------------------------------------------------------------
 
-for dtype in ("c8", "c16", "G", "U1", "S9", "M8[D]", "M8[ns]", "m8[ns]", "m8[Y]", "V8"):
-    X = np.ones((4, 3)).astype("i8" if dtype[0] in "Mm" else "f8")
-    X = np.zeros((4, 3), dtype) if dtype == "V8" else X.astype(dtype)
-    says = (r"\bX has dtype", "complex|<U|S9|64|V8", "as columns|encode it")
-    rejected_everywhere(f"an array of {dtype}", X, DtypeError, says)
-
-for name, bad in {
-    "a set": {1, 2},
-    "a tuple": (1, 2),
-    "text": "one",
-    "bytes": b"1",
-    "a function": len,
-    "a class": int,
-    "a day": datetime.date(2024, 1, 1),
-    "a moment": np.datetime64("2024-01-01"),
-    "an array in a cell": np.zeros(2),
-    "a plain object": object(),
-    "a slice": slice(3),
-    "dots": ...,
-}.items():
+for dtype in ("c8", "c16", "U1", "S9", "M8[D]", "M8[ns]", "m8[ns]", np.dtypes.StringDType()):
+    bad(f"an array of {dtype}", np.arange(12).reshape(4, 3).astype("i8").astype(dtype), DtypeError)
+bad("an array of void", np.zeros((4, 3), "V8"), DtypeError)
+bad("a structured array", np.zeros(5, [("a", float), ("b", float)]), DtypeError)
+bad("complex sparse", sparse.csr_array(CLOUD * 1j), DtypeError)
+for value in ({"a": 1}, "1.5", b"1", [1, 2], np.timedelta64(1, "D"), np.complex64(1j), {1}, ...):
     X = CLOUD.astype(object)
-    X[1, 2] = bad
-    says = (r"^X\[1, 2\]", ".", "convert X to floats")
-    in_files = "none" if callable(bad) else "rejected"
-    rejected_everywhere(f"{name} among numbers", X, DtypeError, says, in_files=in_files)
-
-for name, X in {
-    "a dict of columns": {"a": [1.0, 2.0], "b": [3.0, 4.0]},
-    "a set of numbers": {1.0, 2.0},
-    "a function for X": len,
-    "a class for X": HeatSketchError,
-    "bytes for X": b"1 2 3",
-    "a fraction": fractions.Fraction(1, 3),
-    "dots for X": ...,
-    "a slice for X": slice(3),
-    "a day for X": datetime.date(2024, 1, 1),
-    "a list of text": [["1", "2"], ["3", "4"]],
-    "a list of text and numbers": [["one", 2.0], ["three", 4.0]],
-    "a list of lists in lists": [[[1, 2], [3]], [[4], [5]]],
-    "a list with one row too short": [[1.0, 2.0, 3.0]] * 9 + [[1.0, 2.0]],
-    "a list with one row too long": [[1.0, 2.0]] * 9 + [[1.0, 2.0, 3.0]],
-    "complex numbers in lists": [[1j, 2], [3, 4]],
-}.items():
-    says = ("X", ".", "convert|encode|the same length|as columns|numbers")
-    in_files = "rejected" if isinstance(X, list) else "none"
-    rejected_everywhere(name, X, DtypeError, says, in_files=in_files)
+    X[1, 2] = value
+    bad(f"{value!r} among numbers", X, DtypeError)
+bad("a function among numbers", with_entry(len, object), DtypeError, "none")
+for X in (
+    [[1, 2, 3], [4, 5]],
+    [[1.0, 2.0]] * 9 + [[1.0, 2.0, 3.0]],
+    [["1", "2"], ["3", "4"]],
+    [["one", 2.0], ["three", 4.0]],
+    [[[1, 2], [3]], [[4], [5]]],
+    [[1j, 2], [3, 4]],
+    "abc",
+):
+    bad(f"{X!r}"[:40], X, DtypeError)
+day = datetime.date(2024, 1, 1)
+for X in (
+    {"a": [1.0, 2.0]},
+    {1.0},
+    len,
+    int,
+    b"1 2 3",
+    fractions.Fraction(1, 3),
+    ...,
+    slice(3),
+    day,
+):
+    bad(f"{X!r} for X", X, DtypeError, "none")
+for error in (RuntimeError("it requires grad"), TypeError("it is on cuda:0")):
+    bad(f"a tensor: {error}", Tensor(CLOUD, error), DtypeError, "none")
 
 # --- frames -------------------------------------------------------------------------------
 
+DAYS = pd.date_range("2024-01-01", periods=4)
 for name, column in {
+    "strings": list("1234"),
+    "categories": pd.Categorical([1, 2, 1, 2]),
+    "text of Arrow": pd.array(list("abcd"), "string[pyarrow]"),
+    "text and numbers": np.array([1, "two", 3, 4], dtype=object),
+    "datetimes": DAYS,
+    "datetimes with a zone": DAYS.tz_localize("UTC"),
+    "timedeltas": DAYS - DAYS[0],
+    "periods": DAYS.to_period("M"),
     "intervals": pd.interval_range(0, 4),
     "lists of text": [["1"], ["2"], ["3"], ["4"]],
     "dicts": [{"a": 1}] * 4,
     "bytes": [b"1", b"2", b"3", b"4"],
     "complex numbers": np.arange(4) * 1j,
-    "text of Arrow": pd.array(list("abcd"), "string[pyarrow]"),
-    "text and numbers": np.array([1, "two", 3, 4], dtype=object),
-    "ordered categories": pd.Categorical(list("abab"), ordered=True),
-    "days of Arrow": pd.array(pd.date_range("2024", periods=4), "timestamp[ns][pyarrow]"),
 }.items():
-    says = ("column 'b' of X", ".", "encode it as numbers.*or leave it out|as columns of their own")
     X = pd.DataFrame({"a": np.arange(4.0), "b": column})
-    rejected_everywhere(f"a pandas column of {name}", X, DtypeError, says)
-for name, series in {
-    "times": pl.Series([0, 1, 2]).cast(pl.Time),
-    "moments": pl.Series([0, 1, 2]).cast(pl.Datetime),
+    # Parquet has categories by what they are, which is integers.
+    bad(f"pandas {name}", X, DtypeError, "good" if name == "categories" else "rejected")
+for name, column in {
+    "strings": pl.Series(list("123")),
+    "dates": pl.Series([0, 1, 2]).cast(pl.Date),
+    "durations": pl.Series([0, 1, 2]).cast(pl.Duration),
+    "categories": pl.Series(list("aba")).cast(pl.Categorical),
+    "lists of text": pl.Series([["1"], ["2"], ["3"]]),
     "bytes": pl.Series([b"1", b"2", b"3"]),
     "records": pl.Series([{"x": 1}, {"x": 2}, {"x": 3}]),
-    "arrays of text": pl.Series([["1", "2"]] * 3, dtype=pl.Array(pl.String, 2)),
-    "an enumeration": pl.Series(list("aba"), dtype=pl.Enum(["a", "b"])),
 }.items():
-    says = ("column 'b' of X", ".", "encode it as numbers.*or leave it out")
-    X = pl.DataFrame({"a": [1, 2, 3], "b": series})
-    rejected_everywhere(f"a polars column of {name}", X, DtypeError, says)
+    bad(f"polars {name}", pl.DataFrame({"a": [1, 2, 3], "b": column}), DtypeError)
+for name, column in {
+    "text": list("123"),
+    "lists": [[1.0], [2.0], [3.0]],
+    "days": pa.array([1, 2, 3], pa.date32()),
+    "categories": pa.array([1, 2, 1]).dictionary_encode(),
+}.items():
+    bad(f"Arrow {name}", pa.table({"a": [1, 2, 3], "b": column}), DtypeError, "none")
+bad("a lazy frame", pl.DataFrame(CLOUD).lazy(), DtypeError, "none")
+for kind in (pd, pl):
+    frame = kind.DataFrame({"a": [1, 2, 3], "b": [[1.0], [2.0], [3.0]]})
+    bad(f"lists of numbers in {kind.__name__}", frame, DtypeError, "good")
+bad("a frame without columns", pd.DataFrame(CLOUD[:, :0]), ValueError, "none")
+for series in (pd.Series([1.0, 2.0]), pl.Series([1.0, 2.0])):
+    bad(f"{type(series)} of {[*series]}", series, ValueError, "none")
 
-# --- shapes, in scikit-learn's own words --------------------------------------------------
+# --- shapes, which scikit-learn rejects ---------------------------------------------------
 
-for name, X, says in [
-    ("an empty list", [], ("Expected 2D array", "1D array", "Reshape")),
-    ("a list of numbers", [1.0, 2.0, 3.0], ("Expected 2D array", "1D array", "Reshape")),
-    ("empty rows", [[], [], []], ("array", r"0 feature.*\(3, 0\)", "minimum of 1 is required")),
-    ("four dimensions", CLOUD[None, None], ("array", "dim 4", "dim <= 2 is required")),
-    ("a frame without rows", pd.DataFrame(CLOUD[:0]), ("array", "0 sample", "minimum of 1")),
-    ("a sparse array without rows", sparse.csr_array((0, 3)), ("array", "0 sample", "minimum")),
-    ("a sparse array without columns", sparse.csr_array((3, 0)), ("array", "0 feature", "minimum")),
-]:
-    in_files = "rejected" if isinstance(X, np.ndarray | pd.DataFrame) else "none"
-    rejected_everywhere(name, X, ValueError, says, in_files=in_files)
-for name, X in [
-    ("a series of pandas", pd.Series([1.0, 2.0])),
-    ("a series of polars", pl.Series([1.0, 2.0])),
-    ("a series of lists", pd.Series([[1.0, 2.0], [3.0, 4.0]])),
-]:
-    says = ("^X is", "Series", r"X\.to_frame\(\)")
-    rejected_everywhere(name, X, HeatSketchError, says, in_files="none")
-rejected_everywhere(
-    "a frame without columns",
-    pd.DataFrame(CLOUD[:, :0]),
-    HeatSketchError,
-    ("^X is a frame", r"\(40, 0\)", "at least one"),
-)
+for shape in ((), (40,), (1, 40, 3), (0, 3), (40, 0)):
+    bad(f"an array of shape {shape}", np.ones(shape), ValueError)
+for X in ([], [1.0, 2.0, 3.0], [[], [], []]):
+    bad(f"the list {X}", X, ValueError, "none")
+bad("a frame without rows", pd.DataFrame(CLOUD[:0]), ValueError)
+bad("a sparse vector", sparse.coo_array(CLOUD[:, 0]), ValueError)
+for shape in ((0, 3), (3, 0)):
+    bad(f"a sparse array of shape {shape}", sparse.csr_array(shape), ValueError, "none")
 
-# --- scale --------------------------------------------------------------------------------
+# --- the same points in other forms -------------------------------------------------------
 
-for scale in (1e155, 1e200, 1e300):
-    for name, held in {
-        "an array": np.asarray,
-        "a list": lambda X: X.tolist(),
-        "a pandas frame": pd.DataFrame,
-        "a pandas frame with gaps": lambda X: pd.DataFrame(X).astype("Float64"),
-        "csr_array": sparse.csr_array,
-    }.items():
-        says = ("^X holds", r"e\+", "overflow float64; divide X by")
-        rejected_everywhere(f"{scale:.0e} in {name}", held(CLOUD * scale), ScaleError, says)
+NAMED = pd.DataFrame(CLOUD, columns=list("abc"))
+SAME_POINTS = {
+    "a masked array without a mask": np.ma.masked_array(CLOUD),
+    "pandas": NAMED,
+    "pandas nullable": NAMED.astype("Float64"),
+    "pandas sparse": NAMED.astype(pd.SparseDtype(float, 0.0)),
+    "pandas objects": NAMED.astype(object),
+    "polars": pl.DataFrame(CLOUD, schema=["a", "b", "c"]),
+    "Arrow": pa.table(dict(zip("abc", CLOUD.T, strict=True))),
+    "a tensor": Tensor(CLOUD),
+    "a matrix of numpy": np.asmatrix(CLOUD),
+    "a view from behind": CLOUD[::-1][::-1],
+}
+for name in ("the other byte order", "long doubles", "Fortran order", "a strided view"):
+    SAME_POINTS[name] = HOLDERS[name](CLOUD)
+for name in ("a memory map", "objects", "a list", "csr_array", "coo_array", "lil_array"):
+    SAME_POINTS[name] = HOLDERS[name](CLOUD)

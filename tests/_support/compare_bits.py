@@ -15,14 +15,35 @@ import sys
 import warnings
 
 
+def embedded(X, X_new, *, ids=None, affinity=False, **options):
+    """Return a sketch and its extension to new points, with the API of this checkout."""
+    import heatsketch
+
+    if not hasattr(heatsketch, "HeatGraph"):  # before there were graphs
+        if affinity:
+            options["affinity"] = "precomputed"
+        model = heatsketch.HeatSketch(**options).fit(X, row_ids=ids)
+        return model, [model.embedding_, model.transform(X_new)]
+    of_graph = {"n_neighbors", "metric", "normalization", "engine"}
+    made = {name: options.pop(name) for name in of_graph & options.keys()}
+    if "epsilon" in options:
+        epsilon = options.pop("epsilon")
+        made["weights"] = "gaussian" if epsilon == "auto" else epsilon
+    make = heatsketch.HeatGraph.from_affinity if affinity else heatsketch.HeatGraph.from_points
+    sketch = heatsketch.sketch(make(X, ids=ids, **made), **options)
+    return sketch, [sketch.embedding, sketch.extend(sketch.graph.rows(X_new))]
+
+
 def cases():
     """Yield a name and the arrays of each model."""
     import numpy as np
     from scipy import sparse
     from sklearn.datasets import load_digits
 
-    from heatsketch import DiffusionMap, HeatSketch, LocalEngine, NearIsometry
+    import heatsketch
+    from heatsketch import DiffusionMap, LocalEngine, NearIsometry
 
+    is_new = hasattr(heatsketch, "HeatGraph")
     rng = np.random.default_rng(0)
     digits = load_digits().data
     cloud, new = rng.normal(size=(700, 5)), rng.normal(size=(60, 5))
@@ -55,30 +76,29 @@ def cases():
     for name, (X, X_new) in points.items():
         for option, given in options.items():
             few = {"large": ("default", "power", "epsilon"), "sparse": ("default", "cosine")}
-            if option not in few.get(name, options):
-                continue
-            model = HeatSketch(**{"n_components": 16, **given}).fit(X)
-            yield f"{name} {option}", [model.embedding_, model.transform(X_new)]
+            if option in few.get(name, options):
+                made = {"n_components": 16, **given}
+                yield f"{name} {option}", embedded(X, X_new, **made)[1]
     for option in ("default", "power", "bistochastic", "epsilon"):
-        model = HeatSketch(16, n_neighbors=None, **options[option]).fit(cloud)
-        yield f"all pairs {option}", [model.embedding_, model.transform(new)]
-    model = HeatSketch(16, n_neighbors=None, power=20.5, epsilon="auto").fit(cloud)
-    yield "all pairs, real power", [model.embedding_, model.transform(new)]
-    model = HeatSketch(16, affinity="precomputed").fit(graph)
-    yield "graph", [model.embedding_, model.transform(graph[:9])]
-    grown = HeatSketch(8).fit(cloud, row_ids=np.arange(700)[::-1]).grow(24)
-    other = HeatSketch(24).fit(cloud + 0.01, row_ids=np.arange(700)[::-1])
-    yield "grown", [grown.embedding_, *grown.path([1, 5])]
-    yield "drift", [np.asarray(part) for part in grown.drift(other)[:5]]
+        made = {"n_components": 16, "n_neighbors": None, **options[option]}
+        yield f"all pairs {option}", embedded(cloud, new, **made)[1]
+    yield "graph", embedded(graph, graph[:9], affinity=True, n_components=16)[1]
+    ids = np.arange(700)[::-1]
+    grown = embedded(cloud, new, n_components=8, ids=ids)[0].grow(24)
+    other = embedded(cloud + 0.01, new, n_components=24, ids=ids)[0]
+    embedding = grown.embedding if is_new else grown.embedding_
+    yield "grown", [embedding, *grown.path([1, 5])]
+    drift = heatsketch.drift(grown, other) if is_new else grown.drift(other)
+    yield "drift", [np.asarray(part) for part in drift[:5]]
     yield "pseudotime", list(map(np.asarray, grown.pseudotime(3)))
     yield "Ritz", list(map(np.asarray, grown.diffusion_map(2)))
-    found = grown.diffusion_neighbors([1, 2], n_neighbors=5)
-    yield "neighbours", list(map(np.asarray, found))
+    neighbors = grown.neighbors if is_new else grown.diffusion_neighbors
+    yield "neighbours", list(map(np.asarray, neighbors([1, 2], n_neighbors=5)))
     model = DiffusionMap(3, power=2).fit(digits)
     yield "diffusion map", [model.embedding_, model.transform(digits[:20] + 0.5)]
-    yield "isometry", [NearIsometry(4).fit(grown.embedding_).components_]
-    exact = HeatSketch(16, engine=LocalEngine(graph_tolerance=0)).fit(large[:9000])
-    yield "exact", [exact.embedding_]
+    yield "isometry", [NearIsometry(4).fit(embedding).components_]
+    engine = LocalEngine(graph_tolerance=0)
+    yield "exact", embedded(large[:9000], large[:9], n_components=16, engine=engine)[1]
 
 
 def digests():

@@ -14,7 +14,7 @@ import sys
 import numpy as np
 from scipy import sparse
 
-from heatsketch import HeatSketch, LocalEngine
+from heatsketch import HeatGraph, LocalEngine, sketch
 
 rng = np.random.default_rng(0)
 POINTS, NEW = rng.normal(size=(400, 5)), rng.normal(size=(40, 5))
@@ -23,27 +23,26 @@ EDGES = sparse.csr_array((np.ones(900), rng.integers(0, 300, (2, 900))), shape=(
 GRAPH = sparse.csr_array(EDGES + EDGES.T)
 LISTS = LocalEngine(graph_tolerance=0.3)
 
+POINTS32, NEW32 = POINTS.astype(np.float32), NEW.astype(np.float32)
+# Options of the graph and of the sketch, training points and new points.
 FITS = {
-    "default": (HeatSketch(16), POINTS, NEW),
-    "float32": (HeatSketch(16), POINTS.astype(np.float32), NEW.astype(np.float32)),
-    "power 8": (HeatSketch(16, power=8), POINTS, NEW),
-    "power 300, float32": (
-        HeatSketch(16, power=300, normalization="bistochastic"),
-        POINTS.astype(np.float32),
-        NEW.astype(np.float32),
-    ),
+    "default": ({}, {}, POINTS, NEW),
+    "float32": ({}, {}, POINTS32, NEW32),
+    "power 8": ({}, {"power": 8}, POINTS, NEW),
+    "power 300, float32": ({"normalization": "bistochastic"}, {"power": 300}, POINTS32, NEW32),
     "signs, estimated epsilon": (
-        HeatSketch(16, random_matrix="rademacher", epsilon="auto"),
+        {"weights": "gaussian"},
+        {"random_matrix": "rademacher"},
         POINTS,
         NEW,
     ),
-    "random walk": (HeatSketch(16, weighting="random_walk", n_neighbors=8), POINTS, NEW),
-    "inverted lists": (HeatSketch(16, n_neighbors=10, engine=LISTS), POINTS, NEW),
-    "cosine": (HeatSketch(16, metric="cosine"), POINTS, NEW),
-    "manhattan": (HeatSketch(16, metric="manhattan", power=3), POINTS, NEW),
-    "equal points": (HeatSketch(16), np.round(POINTS), np.round(NEW)),
-    "two clusters": (HeatSketch(16), TWO_CLUSTERS, TWO_CLUSTERS[:40] + 0.01),
-    "graph": (HeatSketch(16, affinity="precomputed"), GRAPH, GRAPH[:40]),
+    "random walk": ({"n_neighbors": 8}, {"weighting": "random_walk"}, POINTS, NEW),
+    "inverted lists": ({"n_neighbors": 10, "engine": LISTS}, {}, POINTS, NEW),
+    "cosine": ({"metric": "cosine"}, {}, POINTS, NEW),
+    "manhattan": ({"metric": "manhattan"}, {"power": 3}, POINTS, NEW),
+    "equal points": ({}, {}, np.round(POINTS), np.round(NEW)),
+    "two clusters": ({}, {}, TWO_CLUSTERS, TWO_CLUSTERS[:40] + 0.01),
+    "graph": ({}, {}, GRAPH, GRAPH[:40]),
 }
 
 
@@ -57,10 +56,12 @@ def digest(*arrays):
 
 def digests():
     """Return the digest of each fit: training points and new points."""
-    return {
-        name: digest(model.fit_transform(X), model.transform(X_new))
-        for name, (model, X, X_new) in FITS.items()
-    }
+    found = {}
+    for name, (of_graph, options, X, X_new) in FITS.items():
+        make = HeatGraph.from_affinity if name == "graph" else HeatGraph.from_points
+        made = sketch(make(X, **of_graph), 16, **options)
+        found[name] = digest(made.embedding, made.extend(made.graph.rows(X_new)))
+    return found
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ import numpy as np
 from heatsketch.diffusion import bilipschitz_constant, exact_diffusion_distances
 from heatsketch.diffusion._sketch import sketch
 from heatsketch.graph._neighbors import squared_distances
-from heatsketch.reproduction import CATALOGUE
-from heatsketch.reproduction.runner import sample
+from paper.catalogue import CATALOGUE
+from paper.runner import sample
 
 
 def log_distortion(Y, Z):

@@ -23,13 +23,17 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parents[1] / "benchmarks"))
+
+import timing  # noqa: E402
+
 CORPUS = HERE / "corpus"
-REPORT = HERE.parents[1] / "docs" / "benchmarks" / "fuzzing.json"
 # As many as a night has time for. The model file is what strangers will send.
 COUNTS = {
     ".heatsketch": 1_000_000,
     ".npy": 200_000,
     ".parquet": 200_000,
+    ".feather": 60_000,
     ".npz": 60_000,
     ".csv": 60_000,
     ".csv.gz": 30_000,
@@ -41,7 +45,7 @@ GUIDED = 100_000  # of each that atheris damages
 OURS = (".heatsketch", ".csv", ".edges", ".mtx")  # parsed by us, at least in part
 USUAL = 5.0, 64 * 2**20  # seconds, and bytes of memory beyond the file
 # Libraries unpack these, and may take more memory before they raise; see SECURITY.md.
-PACKED = (".npz", ".csv.gz", ".parquet", ".zarr")
+PACKED = (".npz", ".csv.gz", ".parquet", ".feather", ".zarr")
 LIMITS = dict.fromkeys(COUNTS, USUAL) | dict.fromkeys(PACKED, (10.0, 2**32))
 NUMBERS = [b"", b"\0", b"\xff", b"\x7f", b"\xff" * 4, b"\xff\xff\xff\x7f", b"\xff" * 7 + b"\x7f"]
 WORDS = [b"nan", b"-1", b"1e999", b'"', b"\n", b",", b"99999999999", b"{", b"[", b"\\", b"%", b"#"]
@@ -58,13 +62,15 @@ def good_file(folder, extension):
     path = Path(folder, f"a{extension}")
     X = np.random.default_rng(0).normal(size=(20, 2))
     if extension == ".heatsketch":
-        HeatSketch(2, n_neighbors=4, epsilon="auto").fit(X).save(path)
+        HeatSketch(2, n_neighbors=4, weights="gaussian").fit(X).save(path)
     elif extension == ".edges":
         path.write_text("# a ring\n" + "".join(f"n{i} n{(i + 1) % 9} 1.5\n" for i in range(9)))
     elif extension == ".mtx":
         banner = "%%MatrixMarket matrix coordinate real symmetric\n% a path\n9 9 17\n"
         lines = [f"{i + 1} {j + 1} 0.5\n" for i in range(9) for j in range(max(0, i - 1), i + 1)]
         path.write_text(banner + "".join(lines))
+    elif extension == ".npz":
+        np.savez(path, X=X, who=[f"r{i}" for i in range(20)], kind=np.arange(20))
     else:
         carries = {} if extension == ".npy" else {"ids": "who", "labels": ["kind"]}
         with table_writer(path, ["x", "y"], **carries) as writer:
@@ -83,8 +89,6 @@ def read(path):
         return load(path)
     if name.endswith(GRAPH_EXTENSIONS):
         return read_graph(path)
-    if name.endswith(".h5ad"):
-        return open_table(path, key="X_heatsketch", labels=["kind"]).read()
     options = {} if name.endswith(".npy") else {"ids": "who", "labels": ["kind"]}
     return open_table(path, **options).read()
 
@@ -193,7 +197,7 @@ def guided(extension, count):
 
     with atheris.instrument_imports(include=["heatsketch"]):
         importlib.import_module("heatsketch.io")
-        importlib.import_module("heatsketch.estimators._load")
+        importlib.import_module("heatsketch._load")
     from heatsketch.exceptions import HeatSketchError
 
     folder = tempfile.mkdtemp(dir=memory_disk())
@@ -235,10 +239,9 @@ def damage(extensions, share, seed=0):
 def report(share, seed):
     """Fuzz everything in processes of its own; parts that are in the file are not run again."""
     found = {"share": share, "seed": seed, "damaged": {}, "guided": {}}
-    if REPORT.exists():
-        before = json.loads(REPORT.read_text())
-        if (before["share"], before["seed"]) == (share, seed):
-            found = before
+    before = timing.read("fuzzing", found)
+    if (before["share"], before["seed"]) == (share, seed):
+        found = before
     for extension in [name for name in COUNTS if name not in found["damaged"]]:
         found["damaged"] |= damage([extension], share, seed)
         write(found)
@@ -260,8 +263,8 @@ def write(found):
     parts = [*found["damaged"].values(), *found["guided"].values()]
     found["cases"] = sum(part["cases"] for part in parts)
     found["seconds"] = round(sum(part["seconds"] for part in parts), 1)
-    REPORT.write_text(json.dumps(found, indent=1) + "\n")
-    print(f"{found['cases']} files in {found['seconds']} s: {REPORT}", flush=True)
+    timing.write("fuzzing", found, quiet=True)
+    print(f"{found['cases']} files in {found['seconds']} s", flush=True)
 
 
 def main():

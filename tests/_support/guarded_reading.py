@@ -59,7 +59,7 @@ def read(path, options):
 
 def warm_up(folder):
     """Read a good file of every kind, and bad ones, for what is imported with errors."""
-    for extension in (*COUNTS, ".h5ad"):
+    for extension in COUNTS:
         fuzz_readers.read(good_file(folder, extension))
     for place, (case, (name, write, options)) in enumerate(BAD_FILES.items()):
         if "pickle" not in case and Path(name).suffix in (".zarr", ".h5ad", ".parquet"):
@@ -85,7 +85,7 @@ def memory(name):
 
 
 def outcome(path, options):
-    """Say how reading a file ended, and what it took."""
+    """Return how reading a file ended, and what it took."""
     SEEN.clear()
     number = os.open("/proc/self/clear_refs", os.O_WRONLY)
     os.write(number, b"5")  # the peak is reset

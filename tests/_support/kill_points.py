@@ -21,7 +21,7 @@ FUNCTIONS = (
 )
 CALLS = (
     *("mkdir", "write", "pwrite64", "ftruncate", "fsync", "flock"),
-    *("chmod", "link", "rename", "renameat2", "unlinkat", "rmdir"),
+    *("chmod", "link", "rename", "unlinkat", "rmdir"),
 )
 RIGHTS = 0o700  # of what will be replaced; no umask says so
 HERE = Path(__file__).parent
@@ -52,9 +52,9 @@ def write_folder(module, path, data, overwrite):
 def write_model(module, path, data, overwrite):
     import numpy as np
 
-    model_file = importlib.import_module("heatsketch.persistence._container")
+    model_file = importlib.import_module("heatsketch.persistence._file")
     arrays = {name: np.frombuffer(1000 * data, np.uint8) for name in ("x", "y")}
-    model_file.write_model_file(path, {"word": data.decode()}, arrays, overwrite=overwrite)
+    model_file.write_file(path, {"word": data.decode()}, arrays, overwrite=overwrite)
 
 
 def write_table(module, path, data, overwrite):
@@ -67,22 +67,27 @@ def write_table(module, path, data, overwrite):
 
 
 NUMBERS = {b"one": 1.0, b"two": 2.0, b"three": 3.0}
-TABLES = (".npy", ".npz", ".csv", ".csv.gz", ".parquet", ".zarr", ".h5ad")
+TABLES = (".npy", ".csv", ".csv.gz", ".parquet", ".zarr")
 WRITERS = {"file": write_file, "folder": write_folder, "model": write_model}
 WRITERS |= dict.fromkeys(TABLES, write_table)
 
 
 LIBRARIES = {
-    **dict.fromkeys(TABLES, ("heatsketch.io",)),
-    ".parquet": ("heatsketch.io", "pyarrow.parquet"),
-    ".zarr": ("heatsketch.io", "zarr", "zarr.codecs"),
-    ".h5ad": ("heatsketch.io", "h5py", "pandas", "anndata.io"),
+    ".npy": ("heatsketch.io", "heatsketch.io._arrays"),
+    **dict.fromkeys((".csv", ".csv.gz", ".parquet"), ("heatsketch.io", "heatsketch.io._arrow")),
+    ".zarr": ("heatsketch.io", "heatsketch.io._zarr"),
 }
 
 
 def visible(folder):
     """Return the names in a folder but those that killed writers left."""
-    return [name for name in os.listdir(folder) if not name.endswith(".part")]
+    return [name for name in os.listdir(folder) if not name.endswith((".part", ".old"))]
+
+
+def replaced_folder(path):
+    """Return a folder, or the old one if a writer was killed between its two renames."""
+    (old,) = [path] if path.exists() else path.parent.glob(f".{path.name}.*.old")
+    return old
 
 
 def name_of(kind):
@@ -107,9 +112,12 @@ def kill_self_at(module, point):
 
     for name in FUNCTIONS:
         setattr(os, name, deadly(getattr(os, name)))
-    module._renameat2 = deadly(module._renameat2)
-    module._Output.write = deadly(io.FileIO.write)
-    module._Output.truncate = deadly(io.FileIO.truncate)
+
+    class Deadly(io.FileIO):
+        write = deadly(io.FileIO.write)
+        truncate = deadly(io.FileIO.truncate)
+
+    module.open = lambda path, mode: io.BufferedRandom(Deadly(path, "r+"))
 
 
 def fork_at_every_point(write, module, folder_of):
@@ -148,7 +156,7 @@ def by_hooks(kind, overwrite, folder):
 
 def hooks(kind, overwrite, folder):
     module = light_module()
-    importlib.import_module("heatsketch.persistence._container")  # before the calls are counted
+    importlib.import_module("heatsketch.persistence._file")  # before the calls are counted
     for library in LIBRARIES.get(kind, ()):
         importlib.import_module(library)
     fork_at_every_point(
@@ -226,10 +234,8 @@ def fail_call(monkeypatch, when, number):
         write = failing("write", io.FileIO.write)
         truncate = failing("truncate", io.FileIO.truncate)
 
-    class Output(module._Output, Failing):
-        """What is rejected below it."""
-
-    monkeypatch.setattr(module, "_Output", Output)
+    opener = lambda path, mode: io.BufferedRandom(Failing(path, "r+"))  # noqa: E731
+    monkeypatch.setattr(module, "open", opener, raising=False)
     for name in ("fsync", "chmod", "replace", "rename", "link", "mkdir"):
         monkeypatch.setattr(module.os, name, failing(name, getattr(os, name)))
     plain_open, failing_open = Path.open, failing("open", Path.open)
@@ -239,5 +245,4 @@ def fail_call(monkeypatch, when, number):
         return (failing_open if writes else plain_open)(path, mode, *args, **options)
 
     monkeypatch.setattr(Path, "open", opened)
-    monkeypatch.setattr(module, "_renameat2", failing("renameat2", module._renameat2))
     return rejected

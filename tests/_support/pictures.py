@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits
 
-from heatsketch import HeatSketch, plot
-from heatsketch.diffusion import drift
+from heatsketch import HeatSketch, compare, drift, plot
+from heatsketch.diffusion import estimate_epsilon
 
 BASELINE = Path(__file__).parents[1] / "baseline"
 SIZE = {"dpi": 60, "metadata": {"Software": None}}
@@ -26,7 +26,7 @@ def digits():
 
 @cache
 def model():
-    return HeatSketch(64, n_neighbors=15, epsilon="auto").fit(digits()[0])
+    return HeatSketch(64, weights="gaussian").fit(digits()[0])
 
 
 @cache
@@ -43,8 +43,8 @@ def moved():
     noise = np.random.default_rng(0).normal(size=(2, *X.shape)) / 2
     before, after = X + noise
     after[7], after[100] = X[0], X[1]
-    sketch = HeatSketch(n_neighbors=15, power=2, epsilon=500)
-    return drift(sketch.fit_transform(before), sketch.fit_transform(after))
+    models = (HeatSketch(power=2, weights=500).fit(points) for points in (before, after))
+    return drift(*models)
 
 
 def curves():
@@ -62,21 +62,21 @@ def compared(n_samples=2):
     sample = np.random.default_rng(0).integers(n_samples, size=len(X))
     kept = (digit != 6) | (sample == n_samples - 1)
     fitted = HeatSketch(16).fit(X[kept])
-    return fitted, fitted.compare(sample[kept])
+    return fitted, compare(fitted, sample[kept])
 
 
 PICTURES = {
     "embedding-ritz-labels": lambda: plot.embedding(model(), digits()[1], label="digit"),
     "embedding-pca-values": lambda: plot.embedding(
-        model(), digits()[0].sum(axis=1), by="pca", label="ink"
+        model().embedding_, digits()[0].sum(axis=1), label="ink"
     ),
     "embedding-plain": lambda: plot.embedding(model().embedding_[:, :2]),
     "density-plain": lambda: plot.embedding(crowd()[0]),
     "density-labels": lambda: plot.embedding(crowd()[0], crowd()[1], label="heap"),
     "density-values": lambda: plot.embedding(crowd()[0], crowd()[0][:, 0], label="x"),
     "multiscale": lambda: plot.multiscale(model(), (1, 8, 64), color=digits()[1])[0],
-    "heat_trace": lambda: plot.heat_trace(HeatSketch(16, n_neighbors=15).fit(digits()[0])),
-    "epsilon": lambda: plot.epsilon(model()),
+    "heat_trace": lambda: plot.heat_trace(HeatSketch(16).fit(digits()[0])),
+    "epsilon": lambda: plot.epsilon(estimate_epsilon(digits()[0], metric="euclidean")),
     "distances": lambda: plot.distances(model()),
     "distortion-model": lambda: plot.distortion(model()),
     "distortion-curves": lambda: plot.distortion(curves()),

@@ -1,61 +1,41 @@
-"""The command line: a table of questions and answers, and laws that hold for all of them."""
+"""Laws of all commands, and their results against those of Python."""
 
 import hashlib
 import json
 import os
-import pickle
 import re
 import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from cli_cases import CASES, shelf
-from registry import circle
+from cli_cases import EACH, EMBED, REJECTED, WORKING, write_files
+from registry import circle, cloud
 from typer.testing import CliRunner
 
 import heatsketch
-from heatsketch import HeatLabels, HeatSketch
-from heatsketch._core.row_names import row_number, row_numbers
+from heatsketch import HeatClustering, HeatGraph, HeatLabels, HeatSketch, compare, smooth
 from heatsketch.cli import app
-from heatsketch.cli._command import COMMANDS, load_command
-from heatsketch.cli._exit_codes import EXIT_CODES, in_options
-from heatsketch.cli._progress import Overall
-from heatsketch.exceptions import (
-    FileFormatError,
-    HeatSketchError,
-    HeatSketchWarning,
-    OutputExistsError,
-)
+from heatsketch.cli._program import COMMANDS
 from heatsketch.io import open_table
-from heatsketch.persistence._container import read_model_file, write_model_file
+
+WRITING = [name for name in EACH if " -o " in EACH[name]]
 
 
 @pytest.fixture(scope="session")
-def made_once(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("shelf")
-    shelf(folder)
-    about, arrays = read_model_file(folder / "m.heatsketch")
-    with pytest.MonkeyPatch.context() as later:
-        later.setattr("heatsketch.persistence._container.FORMAT_VERSION", 99)
-        later.setattr("heatsketch.persistence._container.OLDEST_READER", 99)
-        write_model_file(folder / "newer.heatsketch", about, arrays, overwrite=False)
-    about["class"] = "\x1b[2J\r\x9bHeatSketch"  # clears a terminal
-    write_model_file(folder / "loud.heatsketch", about, arrays, overwrite=False)
-    about["versions"] = 3
-    write_model_file(folder / "mute.heatsketch", about, arrays, overwrite=False)
-    model = HeatSketch(8).fit(np.load(folder / "points.npy"))
-    model.feature_names_in_ = np.array(["x", "y"], dtype=object)
-    model.save(folder / "named.heatsketch")
+def written_once(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    write_files(folder)
     return folder
 
 
 @pytest.fixture
-def workspace(made_once, tmp_path, monkeypatch):
+def workspace(written_once, tmp_path, monkeypatch):
     folder = tmp_path / "workspace"
-    shutil.copytree(made_once, folder, symlinks=True)
+    shutil.copytree(written_once, folder, symlinks=True)
     monkeypatch.chdir(folder)
     return folder
 
@@ -65,421 +45,331 @@ def run(arguments, stdin=None):
     return CliRunner().invoke(app, words, input=stdin)
 
 
+def reply(arguments):
+    """Run a command that works, and return its JSON object."""
+    result = run(f"{arguments} --json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
 def contents(folder):
-    """Return what there is, hidden things included, with its digest."""
+    """Return all files, including hidden ones, with their digests."""
     return {
         str(path.relative_to(folder)): path.is_file() and hashlib.md5(path.read_bytes()).digest()
         for path in sorted(folder.rglob("*"))
     }
 
 
-def test_the_table_has_every_exit_code():
-    assert len({case.name for case in CASES}) == len(CASES)
-    assert {case.code for case in CASES} == {0, 2, 3, 4, 5, 6}
+# --- laws of all commands ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_answers(workspace, case):
-    before = contents(workspace)
-    result = run(case.arguments, case.stdin)
-    assert result.exit_code == case.code, result.output
-    assert case.says in (result.stderr if case.code else result.stdout)
-    assert "Traceback" not in result.output
-    if case.code:
-        assert result.stdout == ""
-        assert len(result.stderr.splitlines()) == 1
-    if case.code or "dry" in case.name:
-        assert contents(workspace) == before
-    assert not [path for path in workspace.rglob("*.part")]
+@pytest.mark.parametrize("name", COMMANDS)
+def test_unknown_options_are_rejected(workspace, name):
+    result = run(f"{EACH[name]} --colour blue")
+    assert result.exit_code == 2
+    assert "--colour" in result.stderr
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_machines_get_one_object(workspace, case):
-    result = run(f"{case.arguments} --json", case.stdin)
-    reply = json.loads(result.stdout)
-    assert len(result.stdout.splitlines()) == 1
-    assert result.exit_code == case.code
-    if case.code:
-        assert set(reply) == {"error", "type", "exit_code"}
-        assert reply["exit_code"] == case.code
-        assert case.says in reply["error"]
-        assert re.fullmatch(r"[A-Z]\w+", reply["type"])
-    else:
-        assert "error" not in reply
-        assert reply["warnings"] == []
-
-
-# --- what is written ------------------------------------------------------------------------
-
-
-def test_the_embedding_is_that_of_the_api_bit_for_bit(workspace):
-    given = "--ids who --labels kind --components 16 --power 3 --seed 5 --epsilon local"
-    result = run(f"embed points.parquet -o out.parquet --model new.heatsketch {given}")
+@pytest.mark.parametrize("arguments", WORKING)
+def test_commands_print_text_and_one_json_object(workspace, arguments):
+    result = run(arguments)
     assert result.exit_code == 0, result.output
+    assert result.stdout.strip()
+    assert not [path for path in workspace.rglob("*") if path.name.startswith(".")]
+    shutil.rmtree("out.zarr", ignore_errors=True)
+    again = reply(f"{arguments} --overwrite" if " -o " in arguments else arguments)
+    assert "error" not in again
+    for path in (again.get("output"), again.get("model"), again.get("suspects")):
+        assert path is None or Path(path).exists()
+
+
+@pytest.mark.parametrize(("code", "arguments"), REJECTED)
+def test_errors_have_exit_codes_and_change_no_file(workspace, code, arguments):
+    before = contents(workspace)
+    result = run(arguments, stdin="")
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    assert contents(workspace) == before
+    if code > 2:
+        assert result.stderr.startswith(("error: ", "warning: "))
+        result = run(f"{arguments} --json")
+        error = json.loads(result.stdout)
+        assert (result.exit_code, error["exit_code"]) == (code, code)
+        assert error["error"]
+        assert re.fullmatch(r"[A-Z]\w+", error["type"])
+        assert contents(workspace) == before
+
+
+@pytest.mark.parametrize("arguments", [f"{EMBED} --labels kind", "embed ring.edges"])
+def test_ids_and_labels_are_not_dropped_silently(workspace, arguments):
+    result = run(f"{arguments} -o out.npy")
+    assert result.exit_code in (3, 4)
+    assert "out.npy" in result.stderr
+    assert not Path("out.npy").exists()
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "plan"])
+def test_missing_inputs_have_their_exit_code(workspace, name):
+    words = EACH[name].split()
+    inputs = [place for place, word in enumerate(words) if Path(word).is_file()]
+    assert inputs
+    for place in inputs:
+        missing = f"nowhere{Path(words[place]).suffix}"
+        result = run([*words[:place], missing, *words[place + 1 :]])
+        assert result.exit_code == 3, result.output
+        assert missing in result.stderr
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_outputs_are_replaced_only_if_requested(workspace, name):
+    arguments = EACH[name].replace("out.", "there.")
+    output = Path(arguments.split()[arguments.split().index("-o") + 1])
+    result = run(arguments)
+    assert result.exit_code == 5
+    assert output.name in result.stderr
+    assert output.read_text() == "kept"
+    assert run(f"{arguments} --overwrite").exit_code == 0
+    assert len(output.read_text()) > 4
+
+
+@pytest.mark.parametrize("command", ["info", "distances"])
+def test_files_do_not_control_the_terminal(workspace, command):
+    HeatSketch(4).fit(circle(60), ids=["\x1b[2J\r\x9b", *map(str, range(59))]).save("loud")
+    words = ["distances", "loud", "\x1b[2J\r\x9b", "0"] if command == "distances" else ["info", "m"]
+    for options in ([], ["--json"]):
+        output = run([*words, *options]).output
+        assert not set(output) & {"\x1b", "\r", "\x9b"}
+
+
+def test_bugs_have_a_traceback_and_exit_code_1(workspace, monkeypatch):
+    def broken(path):
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr("heatsketch.model_info", broken)
+    result = run("info m.heatsketch")
+    assert result.exit_code == 1
+    assert isinstance(result.exception, ZeroDivisionError)
+
+
+def test_used_up_memory_has_its_exit_code(workspace, monkeypatch):
+    def greedy(*args, **kwargs):
+        raise MemoryError
+
+    monkeypatch.setattr("heatsketch.HeatSketch.fit", greedy)
+    assert run("embed points.npy -o out.npy").exit_code == 6
+    assert not os.path.exists("out.npy")
+
+
+def test_warnings_are_printed_once_and_in_json(workspace):
+    X = np.load("points.npy")
+    np.save("clusters.npy", np.concatenate([X, X + 1e3]))
+    result = run("embed clusters.npy -o out.npy --neighbors 5 --json")
+    assert result.exit_code == 0
+    (text,) = json.loads(result.stdout)["warnings"]
+    assert result.stderr == f"warning: {text}\n"
+    assert "2 connected components" in text
+
+
+def test_a_square_sparse_matrix_may_be_a_graph(workspace):
+    assert "use --graph" in run("embed ring.npz -o out.npy").stderr
+    assert "use --graph" not in run("embed ring.npz --graph -o graph.npy").stderr
+    assert "use --graph" not in run("embed points.npz -o points_out.npy").stderr
+
+
+# --- results are those of Python --------------------------------------------------------------
+
+
+def test_embed_equals_the_estimator_bit_for_bit(workspace):
+    options = "--ids who --labels kind --components 16 --power 3 --seed 5 --neighbors 9"
+    printed = reply(f"embed points.parquet -o out.parquet --model new.heatsketch {options}")
     X, ids, _ = open_table("points.parquet", ids="who", labels=["kind"]).read()
-    wanted = HeatSketch(16, power=3, random_state=5).fit(X, row_ids=row_numbers(ids))
-    found, who, labels = open_table("out.parquet", ids="who", labels=["kind"]).read()
-    assert found.dtype == wanted.embedding_.dtype == np.float32
-    assert (found == wanted.embedding_).all()
+    expected = HeatSketch(16, power=3, random_state=5, n_neighbors=9).fit(X, ids=ids)
+    Y, who, labels = open_table("out.parquet", ids="who", labels=["kind"]).read()
+    assert Y.dtype == expected.embedding_.dtype == np.float32
+    np.testing.assert_array_equal(Y, expected.embedding_)
     assert who.tolist() == ids.tolist()
     assert labels["kind"].tolist() == ["a", "b", "c"] * 20
     model = heatsketch.load("new.heatsketch")
-    assert (model.embedding_ == wanted.embedding_).all()
+    np.testing.assert_array_equal(model.embedding_, expected.embedding_)
     assert model.feature_names_in_.tolist() == ["x", "y"]
+    assert (printed["seed"], printed["first_power"]) == (5, 3)
 
 
-def test_tables_are_compared_as_groups_of_rows_are(workspace):
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        ("embed points.npy", {}),
+        ("embed points.npy --weights gaussian --neighbors all", {"weights": "gaussian"}),
+        ("embed points.npy --weights 0.5 --metric cosine", {"weights": 0.5, "metric": "cosine"}),
+        ("embed points.npy --normalization degree", {"normalization": "degree"}),
+        ("embed distances.npy --metric precomputed", {"metric": "precomputed"}),
+    ],
+)
+def test_graph_options_are_those_of_the_estimator(workspace, arguments, options):
+    assert run(f"{arguments} -o out.npy").exit_code == 0
+    if "all" in arguments:
+        options = {**options, "n_neighbors": None}
+    expected = HeatSketch(**options).fit(np.load(arguments.split()[1])).embedding_
+    np.testing.assert_array_equal(np.load("out.npy"), expected)
+
+
+def test_nodes_of_a_graph_keep_their_names(workspace):
+    assert run("embed ring.edges -o out.csv --model new.heatsketch -k 8 --power 3").exit_code == 0
+    assert set(open_table("out.csv", ids="id").read().ids) == {f"r{i}" for i in range(60)}
+    assert run("distances new.heatsketch r1 r2").exit_code == 0
+
+
+def test_distances_equal_those_of_the_sketch(workspace):
+    made = heatsketch.load("m.heatsketch").sketch_
+    expected = made.distances([[0, 1], [2, 3], [4, 5]])
+    printed = reply("distances m.heatsketch --pairs pairs.txt")
+    for name in ("distance", "low", "high"):
+        np.testing.assert_array_equal(printed[name], getattr(expected, name))
+    assert run("distances m.heatsketch --pairs pairs.txt -o out.parquet").exit_code == 0
+    X, _, labels = open_table("out.parquet", labels=["row", "other"]).read()
+    np.testing.assert_array_equal(X, np.column_stack(expected))
+    assert labels["other"].tolist() == ["1", "3", "5"]
+    piped = run("distances m.heatsketch --pairs -", stdin="7 8\n").stdout.splitlines()
+    assert piped[0].split("\t") == ["row", "other", "distance", "low", "high"]
+    assert piped[1].split("\t")[:2] == ["7", "8"]
+
+
+def test_transform_finds_columns_by_name(workspace):
+    assert run(f"{EMBED} -o a.npy --model new.heatsketch").exit_code == 0
+    assert run("transform new.heatsketch turned.parquet -o b.npy").exit_code == 0
+    np.testing.assert_array_equal(np.load("b.npy"), np.load("a.npy"))
+    assert run("transform new.heatsketch points.npy -o c.npy").exit_code == 3
+
+
+def test_transform_in_blocks_equals_transform(workspace, monkeypatch):
+    monkeypatch.setattr("heatsketch.cli._transform.BLOCK_BYTES", 64)
+    arguments = "transform m.heatsketch points.parquet --columns x,y --ids who -o out.parquet"
+    assert run(arguments).exit_code == 0
+    Y, who, _ = open_table("out.parquet", ids="who").read()
+    expected = heatsketch.load("m.heatsketch").transform(np.load("points.npy"))
+    np.testing.assert_allclose(Y, expected, atol=1e-6)
+    assert who[[0, -1]].tolist() == ["r0", "r59"]
+    bad = np.load("points.npy")
+    bad[33, 1] = np.nan
+    np.save("later.npy", bad)
+    result = run("transform m.heatsketch later.npy -o bad.npy")
+    assert "later.npy" in result.stderr and "row 33" in result.stderr
+    bad[33, 1] = 1e6
+    np.save("later.npy", bad)
+    assert "later.npy, rows from 32 on" in run("transform m.heatsketch later.npy -o c.npy").stderr
+
+
+def test_clusters_equal_those_of_the_estimator(workspace):
+    printed = reply("cluster m.heatsketch points.npy -n 4 --seed 2 -o out.npy")
+    expected = HeatClustering(4, random_state=2).fit(np.load("points.npy"))
+    np.testing.assert_array_equal(np.load("out.npy")[:, 0], expected.labels_)
+    assert printed["sizes"] == np.bincount(expected.labels_).tolist()
+
+
+@pytest.mark.parametrize("depths", [False, True])
+def test_smooth_equals_the_function(workspace, monkeypatch, depths):
+    monkeypatch.setattr("heatsketch.cli._smooth.BLOCK_ENTRIES", 20)
+    X = cloud(90).astype(np.float32)
+    counts = np.random.default_rng(0).poisson(3 * np.exp(np.column_stack([X, -X])[:, :5]))
+    np.save("X.npy", X)
+    np.save("counts.npy", counts)
+    assert run("embed X.npy -o a.npy --model cells").exit_code == 0
+    printed = reply(f"smooth cells counts.npy -o out.zarr {'--depths' * depths}")
+    expected = smooth(HeatGraph.from_points(X), counts, sizes="sum" if depths else None)
+    np.testing.assert_array_equal(open_table("out.zarr").read().X, expected.values)
+    assert (printed["time"], printed["scores"]) == (expected.time, expected.scores.tolist())
+
+
+def test_smooth_finds_rows_by_id_in_any_order(workspace):
+    frame = pd.read_parquet("points.parquet")
+    frame[::-1].to_parquet("reversed.parquet")
+    for name in ("points", "reversed"):
+        options = f"--columns x,y --ids who --time 3 -o {name}.csv"
+        assert run(f"smooth who.heatsketch {name}.parquet --overwrite {options}").exit_code == 0
+    one, two = pd.read_csv("points.csv"), pd.read_csv("reversed.csv")
+    assert two.who.tolist() == one.who.tolist()[::-1]
+    np.testing.assert_array_equal(one[["x", "y"]], two[["x", "y"]][::-1])
+
+
+def test_compare_equals_the_function(workspace):
     """The second half of the circle, moved, against the whole; columns in another order."""
     X, who, _ = open_table("points.parquet", columns=["x", "y"], ids="who").read()
     moved, user = X[30:] + np.float32(0.5), np.repeat(np.arange(6), 5)
     columns = {"y": moved[:, 1], "x": moved[:, 0], "who": who[30:], "kind": user.astype(str)}
     pq.write_table(pa.table(columns), "moved.parquet")
-    given = "--columns x,y --ids who --labels kind -o out.parquet --page out.html --seed 3"
-    reply = json.loads(run(f"compare points.parquet moved.parquet {given} --json").stdout)
+    command = "compare points.parquet moved.parquet --columns x,y"
+    printed = reply(f"{command} --ids who --labels kind -o out.parquet --page out.html --seed 3")
     both, sample = np.concatenate([X, moved]), np.repeat(["a", "b"], [60, 30])
-    wanted = HeatSketch(random_state=3).fit(both).compare(sample)
-    found, names, labels = open_table("out.parquet", ids="who", labels=["sample", "kind"]).read()
-    values = [wanted.effect, wanted.z, wanted.p_values, wanted.flagged]
-    np.testing.assert_array_equal(found, np.column_stack(values))
+    graph = HeatGraph.from_points(both)
+    expected = compare(graph, sample, seed=3)
+    Y, names, labels = open_table("out.parquet", ids="who", labels=["sample", "kind"]).read()
+    values = [expected.effect, expected.z, expected.p_values, expected.flagged]
+    np.testing.assert_array_equal(Y, np.column_stack(values))
     assert names.tolist() == [*who, *who[30:]]
     assert labels["sample"].tolist() == ["reference"] * 60 + ["current"] * 30
-    assert (reply["p_value"], reply["rows"]) == (0.005, {"reference": 60, "current": 30})
-    assert sum(reply["flagged"].values()) == wanted.flagged.sum() > 0
+    assert (printed["p_value"], printed["differ"]) == (expected.p_value, True)
+    assert sum(printed["flagged"].values()) == expected.flagged.sum() > 0
     assert "more current" in Path("out.html").read_text(encoding="utf-8")
-    units = "--columns x,y --units kind -o units.parquet --labels who"
-    assert run(f"compare points.parquet moved.parquet {units}").exit_code == 0
+    reply(f"{command} --units kind -o units.csv")
     unit = np.concatenate([6 + np.arange(60) % 3, user])  # in the order of their names
-    wanted = HeatSketch(2, power=1).fit(both).compare(sample, units=unit)
-    found = open_table("units.parquet", labels=["sample", "who"]).read().X
-    np.testing.assert_array_equal(found[:, 2], wanted.p_values)
+    expected = compare(graph, sample, units=unit)
+    Y = open_table("units.csv", labels=["sample"]).read().X
+    np.testing.assert_array_equal(Y[:, 2], expected.p_values)
 
 
-@pytest.mark.parametrize(
-    ("current", "says"), [("points.npy", "share records"), ("twice.npy", "60 of 180 rows repeat")]
-)
-def test_tables_with_repeated_rows_are_compared_with_a_warning(workspace, current, says):
-    np.save("twice.npy", np.repeat(1 + np.load("points.npy"), 2, axis=0))
-    result = run(f"compare points.npy {current} -o out.csv")
-    assert result.exit_code == 0
-    assert says in result.stderr
-
-
-def test_without_ids_rows_are_their_positions(workspace):
-    assert run("embed points.npy -o out.npy --model new.heatsketch").exit_code == 0
-    wanted = HeatSketch().fit(np.load("points.npy")).embedding_
-    assert (np.load("out.npy") == wanted).all()
-    reply = json.loads(run("distances new.heatsketch 3 4 5 5 --json").stdout)
-    distance = heatsketch.diffusion.diffusion_distances(wanted, [[3, 4], [5, 5]]).distance
-    assert reply["distance"] == distance.tolist()
-
-
-def test_new_rows_are_found_by_the_names_of_their_columns(workspace):
-    assert run("embed points.parquet --columns x,y -o a.npy --model new.heatsketch").exit_code == 0
-    assert run("transform new.heatsketch turned.parquet -o b.npy").exit_code == 0
-    np.testing.assert_allclose(np.load("b.npy"), np.load("a.npy"), atol=1e-5)
-    assert run("transform new.heatsketch points.npy -o c.npy").exit_code == 3
-
-
-def test_a_plan_for_a_cluster_needs_dask(monkeypatch):
-    monkeypatch.setattr("heatsketch.engines._dask_engine.find_spec", lambda name: None)
-    result = run("plan --n 1e6 --d 4 --workers 2")
-    assert result.exit_code == 2
-    assert result.stderr.count("\n") == 1
-    assert result.stderr.endswith('install it with: pip install "heatsketch[cluster]".\n')
-
-
-def test_transform_in_blocks_is_transform(workspace, monkeypatch):
-    monkeypatch.setattr("heatsketch.cli._transform.BLOCK_BYTES", 64)
-    arguments = "transform m.heatsketch points.parquet --columns x,y --ids who -o out.parquet"
-    assert run(arguments).exit_code == 0
-    X, ids, _ = open_table("points.parquet", columns=["x", "y"], ids="who").read()
-    found, who, _ = open_table("out.parquet", ids="who").read()
-    assert who.tolist() == ids.tolist()
-    np.testing.assert_allclose(found, heatsketch.load("m.heatsketch").transform(X), atol=1e-6)
-    bad = np.load("points.npy")
-    bad[33, 1] = np.nan
-    np.save("later.npy", bad)
-    result = run("transform m.heatsketch later.npy -o bad.npy")
-    assert "later.npy contains NaN in row 33, column 1" in result.stderr
-
-
-def test_rows_with_the_same_id_are_the_same_rows(workspace):
-    """Half the rows, in another order, and other files: drift knows them by their ids."""
-    for name in ("points.parquet", "points.csv"):
-        arguments = f"embed {name} --columns x,y --ids who --power 3 -o {name}.npz"
-        assert run(f"{arguments} --model {name}.heatsketch").exit_code == 0
-    reply = json.loads(run("drift points.parquet.heatsketch points.csv.heatsketch --json").stdout)
-    assert reply["n_common"] == 60
-    assert reply["relative"] < 1e-6
-    result = run("distances points.csv.heatsketch r3 r4")
-    assert result.stdout.splitlines()[1].startswith("r3\tr4\t")
-    assert run("distances points.csv.heatsketch 3 4").exit_code == 2
-
-
-def test_rows_that_moved_are_reported_by_name(workspace):
-    named = "--ids who --columns x,y --power 2 --neighbors 6 --k 32"
-    lines = ["who,x,y", *(f"r{i},{x},{y}" for i, (x, y) in enumerate(circle(400)))]
-    (workspace / "points.csv").write_text("\n".join(lines))
-    lines[6] = "r5," + lines[206].split(",", 1)[1]
-    (workspace / "later.csv").write_text("\n".join(lines[:-1]))
-    for name in ("points", "later"):
-        arguments = f"embed {name}.csv -o {name}.parquet --overwrite --model {name}.model {named}"
-        assert run(arguments).exit_code == 0
-    result = run("drift points.model later.model")
-    assert "0 came, 1 went" in result.stdout
-    assert "give its table with --names" in result.stdout
-    named = "--names points.parquet --ids who --json"
-    reply = json.loads(run(f"drift points.model later.model {named}").stdout)
-    assert reply["went"] == ["r399"]
-    assert "r5" in reply["moved"]
-
-
-def test_all_rows_get_labels_as_heat_labels_has_them(workspace):
-    result = run("label known.parquet --columns x,y --column number -o out.parquet --ids who")
-    assert result.exit_code == 0, result.output
-    X, ids, labels = open_table(
-        "known.parquet", columns=["x", "y"], ids="who", labels=["number"]
-    ).read()
-    wanted = HeatLabels().fit(X, labels["number"])
-    found, who, written = open_table(
-        "out.parquet", ids="who", labels=["number", "predicted"]
-    ).read()
-    assert who.tolist() == ids.tolist()
-    assert written["number"].tolist() == labels["number"].tolist()
-    assert written["predicted"].tolist() == wanted.transduction_.tolist()
-    np.testing.assert_array_equal(found[:, 0], wanted.label_distributions_.max(axis=1))
-
-
-def test_sets_and_suspects_are_those_of_heat_labels(workspace):
-    given = "--columns x,y --column kind --ids who --coverage 0.8 --suspects ranked.parquet"
-    result = run(f"label points.parquet {given} -o out.parquet --json")
-    assert result.exit_code == 0, result.output
+def test_label_equals_the_estimator(workspace):
+    options = "--columns x,y --column kind --ids who --coverage 0.8 --suspects ranked.parquet"
+    printed = reply(f"label points.parquet {options} -o out.parquet")
     X, ids, labels = open_table(
         "points.parquet", columns=["x", "y"], ids="who", labels=["kind"]
     ).read()
     model = HeatLabels(unknown="").fit(X, labels["kind"].astype(str))
     sets, ranking = model.predict_set(X, coverage=0.8), model.suspects()
     written = open_table("out.parquet", ids="who", labels=["kind", "predicted", "set"]).read()
-    wanted = ["|".join(model.classes_[members]) for members in sets]
-    assert written.labels["set"].tolist() == wanted
-    assert any("|" in text for text in wanted)
-    table = open_table("ranked.parquet", ids="who", labels=["kind", "suggested"])
-    assert table.names == ("margin",)
-    ranked = table.read()
+    np.testing.assert_array_equal(written.X[:, 0], model.label_distributions_.max(axis=1))
+    assert written.labels["predicted"].tolist() == model.transduction_.tolist()
+    assert written.labels["set"].tolist() == ["|".join(model.classes_[row]) for row in sets]
+    ranked = open_table("ranked.parquet", ids="who", labels=["kind", "suggested"]).read()
     np.testing.assert_array_equal(ranked.X[:, 0], ranking.margin)
     assert ranked.ids.tolist() == ids[ranking.rows].tolist()
-    assert ranked.labels["kind"].tolist() == labels["kind"][ranking.rows].tolist()
     assert ranked.labels["suggested"].tolist() == ranking.suggested.tolist()
-    reply = json.loads(result.stdout)
-    assert reply["suspect"] == (ranking.margin < 0).sum()
-    assert reply["labels_in_a_set"] == sets.sum(axis=1).mean()
+    assert printed["suspect"] == (ranking.margin < 0).sum()
+    assert printed["labels_in_a_set"] == sets.sum(axis=1).mean()
 
 
-def test_suspects_are_the_rows_that_have_a_label(workspace):
-    given = "--columns x,y --column number --suspects ranked.csv"
-    assert run(f"label known.parquet {given} -o out.csv").exit_code == 0
-    lines = Path("ranked.csv").read_text().splitlines()
-    assert lines[0] == "row,margin,number,suggested"
-    assert sorted(line.split(",")[0] for line in lines[1:]) == ["0", "1"]
+def test_drift_finds_rows_by_id_in_any_order_and_format(workspace):
+    X = circle(400)
+    frame = pd.DataFrame({"who": [f"r{i}" for i in range(400)], "x": X[:, 0], "y": X[:, 1]})
+    frame.to_csv("before.csv", index=False)
+    frame[::-1].to_parquet("same.parquet")
+    moved = frame[:-1].copy()
+    moved.loc[5, ["x", "y"]] = X[205]
+    moved.to_csv("after.csv", index=False)
+    for name in ("before.csv", "same.parquet", "after.csv"):
+        options = "--ids who --columns x,y --power 2 --neighbors 6 -k 32"
+        assert run(f"embed {name} -o {name}.out.csv --model {name}.model {options}").exit_code == 0
+    printed = reply("drift before.csv.model same.parquet.model")
+    assert printed["common_rows"] == 400
+    assert printed["relative"] < 1e-6
+    printed = reply("drift before.csv.model after.csv.model")
+    assert (printed["came"], printed["went"]) == ([], ["r399"])
+    assert "r5" in printed["moved"]
 
 
-def test_nodes_of_a_graph_keep_their_names(workspace):
-    arguments = "embed ring.edges -o out.csv --model new.heatsketch --k 8 --power 3"
-    assert run(arguments).exit_code == 0
-    _, ids, _ = open_table("out.csv", ids="id").read()
-    assert set(ids) == {f"r{i}" for i in range(60)}
-    assert run("distances new.heatsketch r1 r2").exit_code == 0
-
-
-def test_distances_go_to_a_table(workspace):
-    assert run("distances m.heatsketch --pairs pairs.txt -o out.parquet").exit_code == 0
-    table = open_table("out.parquet", labels=["row", "other"])
-    assert table.names == ("distance", "low", "high")
-    X, _, labels = table.read()
-    wanted = heatsketch.load("m.heatsketch").diffusion_distances([[0, 1], [2, 3], [4, 5]])
-    assert (np.column_stack(wanted) == X).all()
-    assert labels["other"].tolist() == ["1", "3", "5"]
-
-
-def test_warnings_are_one_line(workspace):
-    np.save("clusters.npy", np.concatenate([np.load("points.npy"), np.load("points.npy") + 1e3]))
-    result = run("embed clusters.npy -o out.npy --neighbors 5 --json")
-    assert result.exit_code == 0
-    (line,) = result.stderr.splitlines()
-    assert line.startswith("warning: ")
-    assert json.loads(result.stdout)["warnings"] == [line.removeprefix("warning: ")]
-    assert "2 connected components" in line
-    assert "more neighbours than --neighbors 5" in line
-
-
-def test_errors_and_warnings_name_the_file_and_its_rows(workspace, monkeypatch):
-    monkeypatch.setattr("heatsketch.cli._transform.BLOCK_BYTES", 64)  # rows 0 to 3, and so on
-    arguments = "transform who.heatsketch far.csv --ids who --columns x,y -o out.csv"
-    (line,) = run(arguments).stderr.splitlines()
-    assert line.startswith("warning: 1 of 4 rows of far.csv, the first of them row 7 ('r7'), ")
-    points = np.load("points.npy")
-    points[5, 1] = 1e30
-    np.save("huge.npy", points)
-    assert "error: huge.npy holds numbers" in run("transform m.heatsketch huge.npy -o o.npy").stderr
-    result = run("embed affinities.npy --affinity precomputed --neighbors 9 -o out.npy")
-    assert result.stderr.startswith("error: --neighbors 9 has no use with --affinity precomputed, ")
-    assert "the graph: negative.edges holds -1" in run("embed negative.edges -o g.csv").stderr
-
-
-def test_options_of_the_sketch_are_those_of_the_api(workspace):
-    options = "--weighting random_walk --random-matrix rademacher -k 8"
-    assert run(f"embed points.npy -o out.npy {options}").exit_code == 0
-    model = HeatSketch(8, weighting="random_walk", random_matrix="rademacher")
-    assert (np.load("out.npy") == model.fit_transform(np.load("points.npy"))).all()
-    assert run("embed affinities.npy -o k.npy --affinity precomputed").exit_code == 0
-    model = HeatSketch(affinity="precomputed")
-    assert (np.load("k.npy") == model.fit_transform(np.load("affinities.npy"))).all()
-
-
-def test_an_infinite_bound_is_null(workspace):
-    HeatSketch(4, random_matrix="rademacher").fit(np.load("points.npy")).save("signs.heatsketch")
-    assert json.loads(run("distances signs.heatsketch 0 1 --json").stdout)["high"] == [None]
-
-
-def test_a_dry_run_reads_no_rows(workspace, monkeypatch):
+def test_dry_runs_read_no_rows_and_write_nothing(workspace, monkeypatch):
     def read(self):
         raise AssertionError("the rows were read")
 
     monkeypatch.setattr("heatsketch.io.Table.read", read)
-    reply = json.loads(run("embed points.parquet --columns x,y -o o.npy --dry-run --json").stdout)
-    assert (reply["rows"], reply["columns"], reply["dtype"]) == (60, 2, "float32")
-    assert reply["bytes"] > 2**20
+    before = contents(workspace)
+    printed = reply(f"{EMBED} -o out.npy --dry-run")
+    assert (printed["rows"], printed["columns"]) == (60, ["x", "y"])
+    assert printed["estimated_bytes"] > 2**20
+    assert reply("embed ring.edges -o out.csv --dry-run")["estimated_bytes"] is None
+    assert contents(workspace) == before
 
 
-# --- words ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("report", "reproduce")])
-def test_help_has_an_example_that_begins_like_it(name):
-    result = run([name, "--help"])
-    assert result.exit_code == 0
-    assert re.search(rf"Example:\s+heatsketch\s+{name}", result.stdout)
-    assert "--json" in result.stdout
-
-
-@pytest.mark.parametrize("options", ["", " --json"])
-@pytest.mark.parametrize("command", ["info loud.heatsketch", "report loud.heatsketch -o o.html"])
-def test_a_file_does_not_control_the_terminal(workspace, command, options):
-    result = run(command + options)
-    assert "HeatSketch" in result.output
-    assert not set(result.output) & {"\x1b", "\r", "\x9b"}
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_has_panels_and_no_types_of_flags(name):
-    text = run([name, "--help"]).stdout
-    assert "<bool>" not in text + run(["--help"]).stdout
-    assert "Say" not in text
-    if name == "embed":
-        assert re.findall(r"─ ([A-Z][a-z ]+) ─", text) == [
-            *("Arguments", "Options", "Input", "Sketch", "Neighbour graph")
-        ]
-
-
-def test_progress_never_decreases_and_takes_the_stages_of_a_table():
-    seen = []
-    overall = Overall("embed", lambda stage, part: seen.append(part))
-    for stage, n_steps, n_done in (
-        *(("reading", 1, 1), ("neighbours", 50, 50), ("diffusion", 128, 9)),
-        *(("all times", 30, 30), ("diffusion", 128, 2), ("unheard of", 3, 4)),
-    ):
-        done = overall.begin(stage, n_steps)
-        for _ in range(n_done):
-            done()
-    assert seen == sorted(seen)
-    assert seen[-1] == pytest.approx(1)
-    assert overall.ends["all times"] == pytest.approx(1)
-
-
-def test_stages_of_a_command_without_a_table_take_half_of_what_is_left():
-    overall = Overall("no such command", lambda stage, part: None)
-    for part in (0.5, 0.75, 0.875):
-        overall.begin("work", 1)()
-        assert overall.part == part
-
-
-def test_who_asks_nothing_gets_help():
-    result = run([])
-    assert result.exit_code == 2
-    assert "Usage" in result.output
-    assert "error" not in result.output
-
-
-def test_help_has_the_exit_codes():
-    text = " ".join(run(["--help"]).stdout.split())
-    assert all(f"{code:d} {words.split()[0]}" in text for code, words in EXIT_CODES.items())
-
-
-def test_a_bug_asks_to_be_reported(workspace, monkeypatch):
-    def broken(path):
-        raise ZeroDivisionError("a slip")
-
-    monkeypatch.setattr("heatsketch.model_info", broken)
-    result = run("info m.heatsketch")
-    assert result.exit_code == 1
-    assert "ZeroDivisionError: a slip. This is a bug" in result.stderr
-    assert "Traceback" not in result.stderr
-    assert "Traceback" in run("info m.heatsketch --debug").stderr
-    monkeypatch.setenv("HEATSKETCH_DEBUG", "1")
-    assert "Traceback" in run("info m.heatsketch").stderr
-    assert json.loads(run("info m.heatsketch --json").stdout)["exit_code"] == 1
-
-
-def test_memory_that_is_used_up_has_its_code(workspace, monkeypatch):
-    def greedy(*args, **kwargs):
-        raise MemoryError
-
-    monkeypatch.setattr("heatsketch.HeatSketch.fit", greedy)
-    result = run("embed points.npy -o out.npy")
-    assert (result.exit_code, "--memory-limit" in result.stderr) == (6, True)
-    assert not os.path.exists("out.npy")
-
-
-def test_a_missing_library_is_reported_before_the_work(workspace, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "zarr", None)
-    result = run("embed points.npy -o out.zarr")
-    assert result.exit_code == 5
-    assert 'pip install "heatsketch[files]"' in result.stderr
-
-
-def test_options_stand_for_the_parameters_that_an_error_names():
-    message = "n_neighbors=5 is odd, labels=['a b', 'c'] too; pass overwrite=True, not key='x'."
-    named = {"n_neighbors": 5, "labels": ["a b", "c"], "overwrite": True}
-    for kind in (HeatSketchError, HeatSketchWarning):
-        assert in_options(kind(message, **named)) == (
-            "--neighbors 5 is odd, --labels 'a b,c' too; pass --overwrite, not key='x'."
-        )
-    assert in_options(HeatSketchError("all of n_neighbors=None", n_neighbors=None)) == (
-        "all of --neighbors all"
-    )
-
-
-def test_errors_keep_the_parameters_that_they_name_when_pickled():
-    for error in (
-        HeatSketchError("a=1", a=1),
-        FileFormatError("x", "header=True", "leave it out", header=True),
-        OutputExistsError(17, "x exists; pass overwrite=True", "x"),
-    ):
-        again = pickle.loads(pickle.dumps(error))
-        assert again.parameters == error.parameters != {}
-        assert str(again) == str(error)
-
-
-def test_numbers_of_rows_are_frozen():
-    """Models on disk depend on them."""
-    assert row_number("0") == 0
-    assert row_number(str(2**62 - 1)) == 2**62 - 1
-    assert row_number("r0") == 6708417957227015906
-    assert row_number("Größe") == 7988329660597036358
-    assert row_numbers(np.array([-1]))[0] == row_number("-1")
-    assert min(row_number(text) for text in ("", "01", "1.0", "-1", str(2**62))) >= 2**62
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_list_of_commands_shows_the_first_line_of_their_help(name):
-    assert load_command(name).help.splitlines()[0] == COMMANDS[name][0]
+def test_a_row_index_in_text_is_rejected(workspace):
+    pd.read_parquet("turned.parquet").to_csv("indexed.csv")
+    assert run("embed indexed.csv -o out.csv").exit_code == 3
+    assert reply("embed indexed.csv -o out.csv --columns x,y")["columns"] == ["x", "y"]

@@ -16,7 +16,7 @@ from scipy import sparse
 from heatsketch import HeatSketch
 from heatsketch.diffusion import gaussian_matrix, rademacher_matrix
 from heatsketch._core import kernels
-from heatsketch.diffusion._pair_search import _squares
+from heatsketch.near_isometry._pairs import squared_lengths
 from heatsketch.graph._metrics import squared_distances_to
 from heatsketch.diffusion._operator import HeatOperator
 from heatsketch.graph._ivf import NeighborLists, grow_tree
@@ -41,7 +41,7 @@ for dtype in (np.float32, np.float64):
             for found in (graph.indptr, graph.indices, graph.data, radii, ties):
                 digest.update(found)
             digest.update(squared_distances_to(X, "euclidean")(X[:70]))
-            digest.update(_squares(X, np.arange(999), np.arange(1, 1000)))
+            digest.update(squared_lengths(X, np.arange(999), np.arange(1, 1000)))
     X = rng.normal(size=(2000, 5)).astype(dtype)
     model = HeatSketch(16, n_neighbors=10, power=20, normalization="bistochastic").fit(X)
     digest.update(model.embedding_)
@@ -67,8 +67,7 @@ def test_every_instruction_set_gives_the_same_bits():
 def test_an_unknown_instruction_set_is_rejected_by_name():
     done = run("sse9", "import heatsketch.diffusion")
     assert done.returncode != 0
-    assert "HEATSKETCH_CPU='sse9' must be one of" in done.stderr
-    assert "baseline" in done.stderr
+    assert "HEATSKETCH_CPU" in done.stderr and "baseline" in done.stderr
 
 
 def test_outputs_are_never_copies():
@@ -109,7 +108,6 @@ def test_inputs_may_have_any_strides_and_be_read_only():
         ),
         ("segment_sums", (np.ones((3, 2)), np.arange(4), np.empty((3, 3)), 0, 1)),
         ("sort_rows", (np.arange(4), np.arange(3), np.ones(3), 0, 4)),
-        ("extreme_powers", (np.ones(0), 1, 0.1, np.ones(0), np.ones(0))),
     ],
 )
 def test_lengths_that_do_not_fit_are_rejected(name, arguments):

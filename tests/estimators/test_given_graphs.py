@@ -4,17 +4,20 @@ import numpy as np
 import pytest
 from registry import SEEDS, circle
 from scipy import sparse
-from sklearn.neighbors import KNeighborsTransformer, RadiusNeighborsTransformer
+from sklearn.neighbors import (
+    KNeighborsTransformer,
+    RadiusNeighborsTransformer,
+)
 from sklearn.pipeline import make_pipeline
 
-from heatsketch import HeatSketch
+from heatsketch import HeatGraph, HeatSketch, sketch
 from heatsketch.diffusion import (
     bistochastic_scaling,
     gaussian_affinity,
     heat_operator,
     symmetric_scaling,
 )
-from heatsketch.exceptions import AffinityError, HeatSketchError, MissingValueError
+from heatsketch.exceptions import HeatSketchError
 from heatsketch.graph import neighbor_graph
 from heatsketch.graph._neighbors import label_components
 
@@ -30,7 +33,7 @@ TRANSFORMERS = {
 @pytest.mark.parametrize("name", TRANSFORMERS)
 def test_any_transformer_to_neighbors_is_a_first_step(name):
     X = circle(400) + 3
-    model = make_pipeline(TRANSFORMERS[name], HeatSketch(16, metric="precomputed", epsilon=0.05))
+    model = make_pipeline(TRANSFORMERS[name], HeatSketch(16, metric="precomputed", weights=0.05))
     Y = model.fit_transform(X)
     new = model.transform(circle(50, seed=1) + 3)
     assert Y.shape == (400, 16)
@@ -40,49 +43,21 @@ def test_any_transformer_to_neighbors_is_a_first_step(name):
     assert steps.mean() < far.mean() / 3
 
 
+@pytest.mark.parametrize("weights", ["local", 0.05])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_our_own_neighbors_given_as_a_graph_are_our_own_embedding(seed):
-    X = circle(300, seed)
-    graph = KNeighborsTransformer(n_neighbors=9, mode="distance").fit_transform(X)  # and itself
-    given = HeatSketch(8, metric="precomputed", epsilon=0.05).fit_transform(graph)
-    found = HeatSketch(8, n_neighbors=10, epsilon=0.05).fit_transform(X)
-    np.testing.assert_allclose(given, found, atol=1e-12)
-
-
-def graph_with(value):
-    graph = sparse.csr_array(KNeighborsTransformer(n_neighbors=5).fit_transform(circle(30)))
-    graph.data[7] = value
-    return graph
-
-
-def without_a_row():
-    graph = sparse.lil_array(graph_with(0.1))
-    graph[4] = 0
-    return sparse.csr_array(graph)
-
-
-@pytest.mark.parametrize(
-    ("graph", "error", "message"),
-    [
-        (graph_with(np.nan), MissingValueError, "NaN in row"),
-        (graph_with(np.inf), MissingValueError, "infinity"),
-        (graph_with(-1.0), AffinityError, "at least 0"),
-        (without_a_row(), AffinityError, "row 4 of X stores no distance"),
-    ],
-    ids=["nan", "infinity", "negative, as where nothing was found", "a row without neighbours"],
-)
-def test_a_broken_graph_is_rejected(graph, error, message):
-    with pytest.raises(error, match=message):
-        HeatSketch(4, metric="precomputed").fit(graph)
-
-
-def test_zeros_that_may_be_padding_are_rejected():
-    graph = sparse.csr_array(KNeighborsTransformer(n_neighbors=5).fit_transform(circle(30)))
-    model = HeatSketch(4, metric="precomputed", epsilon=0.05).fit(graph)
-    for form in (graph.tobsr((2, 2)), graph.todia()):
-        for step in (model.transform, HeatSketch(4, metric="precomputed").fit):
-            with pytest.raises(AffinityError, match=r"X is in (BSR|DIA) format, .*; give the CSR"):
-                step(form)
+def test_our_own_neighbors_given_are_our_own_embedding(seed, weights):
+    X, new = circle(300, seed), circle(40, seed + 9)
+    wanted = sketch(HeatGraph.from_points(X, n_neighbors=10, weights=weights), 8)
+    search = KNeighborsTransformer(n_neighbors=9, mode="distance").fit(X)  # and the point itself
+    distances = HeatGraph.from_points(search.transform(X), metric="precomputed", weights=weights)
+    d, indices = search.kneighbors(X, n_neighbors=10)
+    listed = HeatGraph.from_neighbors(indices, d, X, weights=weights)
+    for graph in (distances, listed):
+        np.testing.assert_allclose(sketch(graph, 8).embedding, wanted.embedding, atol=1e-9)
+    found = sketch(listed, 8)
+    # The neighbours of new points are all whose own neighbours would be farther.
+    assert np.isfinite(found.extend(listed.rows(new))).all()
+    np.testing.assert_allclose(found.extend(listed.rows(X)), found.embedding, atol=1e-9)
 
 
 def index_beyond(X):
@@ -111,7 +86,7 @@ SCALED = symmetric_scaling(circle_affinity())
 ENTRIES = {
     "fit": lambda K: HeatSketch(4).fit(K),
     "fit distances": lambda K: HeatSketch(4, metric="precomputed").fit(K),
-    "fit affinities": lambda K: HeatSketch(4, affinity="precomputed").fit(K),
+    "weights": HeatGraph.from_affinity,
     "transform": lambda K: HeatSketch(4).fit(circle_affinity()).transform(K),
     "neighbor_graph": lambda K: neighbor_graph(K, n_neighbors=3),
     "gaussian_affinity": lambda K: gaussian_affinity(K, epsilon=1.0),
@@ -128,6 +103,5 @@ ENTRIES = {
 def test_no_loop_follows_an_index_beyond_a_matrix(form, harm, entry):
     K = circle_affinity().asformat(form).copy()
     harm(K)
-    message = r"[XKd2]\.ind.* shape \(30, 30\).*; build|BSR format"
-    with pytest.raises(HeatSketchError, match=message):
+    with pytest.raises(HeatSketchError, match=r"[XKd2]\.ind|BSR format"):
         ENTRIES[entry](K)

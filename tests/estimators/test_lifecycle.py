@@ -1,4 +1,4 @@
-"""A model through its life, in any order: fitted, grown, saved, killed while saving, loaded, asked.
+"""A sketch through its life, in any order: made, grown, saved, killed while saving, loaded, used.
 
 Beside the model a plain account is kept of what it was made of; whatever happens, the model and its
 file give the numbers of a fresh fit to that account.
@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from kill_points import kill_self_at
 from registry import cloud
 
-from heatsketch import HeatSketch, load
+from heatsketch import HeatGraph, load, sketch
 from heatsketch._core import atomic_file
 from heatsketch.exceptions import OutputExistsError
 
@@ -31,8 +31,13 @@ MODELS = st.tuples(st.sampled_from([None, 6]), st.sampled_from(["gaussian", "rad
 def fresh(account):
     """Return the numbers of a model that was fitted with all its columns at once."""
     n_neighbors, random_matrix, k = account
-    model = HeatSketch(k, power=3, n_neighbors=n_neighbors, random_matrix=random_matrix).fit(X)
-    return model.embedding_, model.transform(NEW)
+    made = made_of(n_neighbors, random_matrix, k)
+    return made.embedding, made.extend(made.graph.rows(NEW))
+
+
+def made_of(n_neighbors, random_matrix, k):
+    graph = HeatGraph.from_points(X, n_neighbors=n_neighbors)
+    return sketch(graph, k, power=3, random_matrix=random_matrix)
 
 
 def assert_same(found, wanted, account):
@@ -43,8 +48,8 @@ def assert_same(found, wanted, account):
 
 def assert_is(model, account):
     embedding, new = fresh(account)
-    assert_same(model.embedding_, embedding, account)
-    assert_same(model.transform(NEW), new, account)
+    assert_same(model.embedding, embedding, account)
+    assert_same(model.extend(model.graph.rows(NEW)), new, account)
 
 
 def killed_save(model, path, point):
@@ -76,8 +81,7 @@ class Lifecycle(RuleBasedStateMachine):
     @rule(kind=MODELS, k=st.integers(1, 4))
     def fit(self, kind, k):
         self.account = (*kind, k)
-        options = dict(zip(("n_neighbors", "random_matrix"), kind, strict=True))
-        self.model = HeatSketch(k, power=3, **options).fit(X)
+        self.model = made_of(*kind, k)
 
     @rule(more=st.integers(0, 3))
     def grow(self, more):
@@ -113,15 +117,17 @@ class Lifecycle(RuleBasedStateMachine):
         *kind, _ = self.account = self.found()
         assert self.account in self.saved
         self.saved = {self.account}
-        assert self.model.n_neighbors == kind[0]
+        assert self.model.graph.settings["n_neighbors"] == kind[0]
 
     def found(self):
         model = load(self.path)
-        return model.n_neighbors, model.random_matrix, model.n_components
+        how = model.how()
+        return how["n_neighbors"], how["random_matrix"], how["n_components"]
 
     @rule()
     def transform_some(self):
-        assert_same(self.model.transform(NEW[2:5]), fresh(self.account)[1][2:5], self.account)
+        found = self.model.extend(self.model.graph.rows(NEW[2:5]))
+        assert_same(found, fresh(self.account)[1][2:5], self.account)
 
     @invariant()
     def the_model_is_the_fresh_one(self):

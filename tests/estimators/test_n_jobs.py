@@ -9,39 +9,59 @@ import joblib
 import numpy as np
 import pytest
 from joblib import Parallel, delayed, parallel_config
+from models import fitted, new_result
 from registry import cloud
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, ParameterGrid
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 from threadpoolctl import threadpool_limits
 
-from heatsketch import DiffusionMap, HeatSketch, load
+from heatsketch import (
+    DiffusionMap,
+    HeatClustering,
+    HeatLabels,
+    HeatSketch,
+    NearIsometry,
+    compare,
+    drift,
+    harmonic,
+    smooth,
+)
 from heatsketch._core.parallel import at_most, in_threads, n_threads
-from heatsketch.estimators.near_isometry import NearIsometry
 
 CORES = joblib.cpu_count()
 X = cloud(3000, 5)
 MODELS = {
     "neighbors": (HeatSketch(4, power=4, n_neighbors=8), X),
     "neighbors, float32": (HeatSketch(4, power=300, n_neighbors=8), X.astype(np.float32)),
-    "epsilon": (HeatSketch(4, epsilon="auto", normalization="bistochastic", metric="l1"), X[:1500]),
+    "epsilon": (
+        HeatSketch(4, weights="gaussian", normalization="bistochastic", metric="l1"),
+        X[:1500],
+    ),
     "all pairs": (HeatSketch(4, power=3, n_neighbors=None), X[:1000]),
     "eigenvectors": (DiffusionMap(2, n_neighbors=8), X),
+    "labels": (HeatLabels(n_neighbors=8), X),
+    "clusters": (HeatClustering(3, n_neighbors=8), X),
     "isometry": (NearIsometry(2), X[:300]),
 }
 
 
 def answers(model, points):
     """Whatever takes time, one array after another."""
-    yield model.fit(points).transform(points[:500] + points.dtype.type(0.01))
-    yield getattr(model, "embedding_", getattr(model, "components_", None))
-    if isinstance(model, HeatSketch):
-        yield from model.path([1, 2])
-        yield from model.diffusion_map(1)
-        yield model.grow(5).embedding_
-        yield from model.pseudotime(7)
-        yield from model.drift(model).rows
+    yield new_result(fitted(model, points), points[:500] + points.dtype.type(0.01))
+    if not isinstance(model, HeatSketch):
+        return
+    model = fitted(model, points)
+    yield model.embedding_
+    with parallel_config(n_jobs=model.n_jobs):
+        made, group = model.sketch_, np.arange(len(points)) % 2
+        yield from made.path([1, 2])
+        yield from made.diffusion_map(1)
+        yield made.grow(5).embedding
+        yield made.pseudotime(7).distance
+        yield drift(made, made).rows
+        yield compare(made, group, n_permutations=19).p_values
+        if model.n_neighbors is not None:
+            yield smooth(made, points, time=3).values
+            yield harmonic(made, np.eye(2), [3, 9], tolerance=1e-3)
 
 
 @pytest.mark.filterwarnings("ignore::heatsketch.exceptions.HeatSketchWarning")
@@ -55,7 +75,7 @@ def test_every_method_takes_as_many_threads_as_asked_for_and_gives_the_same_bits
         return submit(pool, *args)
 
     monkeypatch.setattr(ThreadPoolExecutor, "submit", counted)
-    for module in ("graph._neighbors", "diffusion._pair_search"):
+    for module in ("graph._neighbors", "near_isometry._pairs"):
         monkeypatch.setattr(f"heatsketch.{module}.TILE_ENTRIES", 50_000)  # several pieces
     one = list(answers(clone(model).set_params(n_jobs=1), points))
     assert not pools  # this thread does all the work
@@ -81,46 +101,12 @@ def test_numbers_of_jobs_are_those_of_joblib():
             assert [n_threads(n) for n in (None, 2)] == [7, 2]
 
 
-def test_limits_of_threadpoolctl_hold_for_our_threads():
-    with threadpool_limits(1):
-        assert [n_threads(n) for n in (None, -1, 2)] == [1, 1, 2]
-
-
-def test_cores_that_loky_may_not_have_are_left_alone(monkeypatch):
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
-    assert n_threads() == 1
-
-
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
 def test_workers_of_joblib_share_the_cores(backend, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     with parallel_config(backend=backend):
         each = Parallel(n_jobs=2)(delayed(n_threads)() for _ in range(2))
     assert sum(each) <= max(CORES, 2)
-
-
-def test_an_inner_limit_of_joblib_holds():
-    with parallel_config("loky", inner_max_num_threads=1):
-        assert Parallel(n_jobs=2)(delayed(n_threads)() for _ in range(2)) == [1, 1]
-
-
-def tell(rows):
-    """Put into the features how many threads there are for a fit."""
-    return np.full((len(rows), 1), n_threads())
-
-
-def mean_of(model, rows, y=None):
-    return model.transform(rows).mean()
-
-
-def test_a_search_in_two_processes_takes_no_more_threads_than_cores(monkeypatch):
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    models = make_pipeline(HeatSketch(2, power=2), FunctionTransformer(tell))
-    grid = {"heatsketch__power": [2, 3]}
-    search = GridSearchCV(models, grid, scoring=mean_of, n_jobs=2, cv=2, refit=False)
-    found = search.fit(X[:100]).cv_results_["mean_test_score"]
-    assert len(found) == len(ParameterGrid(grid))
-    assert (2 * found <= max(CORES, 2)).all()
 
 
 def test_work_inside_work_shares_its_threads():
@@ -138,29 +124,3 @@ def test_work_inside_work_shares_its_threads():
         with at_most(4):
             in_threads(lambda _: in_threads(leaf, range(8)), range(outer))
     assert 1 < max(most) <= 4
-
-
-# --- of the machine, not of the model --------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_jobs", [0, 1.5, "all", True])
-def test_no_number_of_jobs(n_jobs):
-    with pytest.raises(ValueError, match="n_jobs"):
-        HeatSketch(2, n_jobs=n_jobs).fit(X[:50])
-
-
-@pytest.mark.parametrize("model", [HeatSketch(2, power=2), DiffusionMap(2), NearIsometry(2)])
-def test_files_say_nothing_of_the_machine(model, tmp_path):
-    changed = type(model)(**model.get_params() | {"n_jobs": 2, "verbose": 0})
-    for place, each in enumerate((model, changed)):
-        each.fit(X[:60]).save(tmp_path / str(place))
-    assert (tmp_path / "0").read_bytes() == (tmp_path / "1").read_bytes()
-    assert not {"n_jobs", "verbose"} & changed.parameters_.keys()
-    again = load(tmp_path / "1")
-    assert (again.n_jobs, again.verbose) == (None, None)
-
-
-def test_a_pickle_from_before_there_were_jobs_works():
-    model = HeatSketch(2, power=2).fit(X[:60])
-    del model.n_jobs, model.verbose
-    np.testing.assert_array_equal(model.transform(X[:60]), model.embedding_)

@@ -7,15 +7,16 @@ change, and more of them, new every time, in ``make nightly``.
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from checks import tolerance
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from registry import RowBlocks, affinity, cloud
 
-from heatsketch import HeatSketch
+from heatsketch import HeatGraph
+from heatsketch import sketch as sketch_of_graph
 from heatsketch.diffusion import exact_diffusion_distances, gaussian_matrix, heat_operator, sketch
 from heatsketch.diffusion._normalization import SCALINGS
 from heatsketch.diffusion._sketch import diffuse
-from heatsketch.testing import tolerance
 
 N, EPSILON, COLUMNS = 40, 1.5, 6
 SEED = st.integers(0, 2**32 - 1)
@@ -30,13 +31,18 @@ OPTIONS = st.fixed_dictionaries(
 )
 # The iteration that makes A bistochastic stops at this residual, wherever rounding leads it.
 STOPPED = 1e-9
-MANY = settings(max_examples=max(300, settings.default.max_examples))
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.untraced]
 
 
-def embed(X, options, *, k=COLUMNS, epsilon=EPSILON, seed=3, row_ids=None):
-    model = HeatSketch(k, epsilon=epsilon, random_state=seed, **options)
-    return model.fit_transform(X, row_ids=row_ids)
+def made_of(X, options, *, k=COLUMNS, epsilon=EPSILON, seed=3, ids=None):
+    of_graph = {name: options[name] for name in ("n_neighbors", "normalization")}
+    graph = HeatGraph.from_points(X, weights=epsilon, ids=ids, **of_graph)
+    rest = {name: value for name, value in options.items() if name not in of_graph}
+    return sketch_of_graph(graph, k, random_state=seed, **rest)
+
+
+def embed(X, options, **given):
+    return made_of(X, options, **given).embedding
 
 
 def operator(X, options):
@@ -59,15 +65,13 @@ def apart(X, n_neighbors):
 # --- the points ---------------------------------------------------------------------------
 
 
-@MANY
 @given(options=OPTIONS, seed=SEED)
 def test_1_permuted_rows_with_their_ids_permute_the_embedding(options, seed):
     X, order = cloud(N, seed=seed), np.random.default_rng(seed).permutation(N)
     Y = embed(X, options)
-    assert_close(embed(X[order], options, row_ids=order), Y[order], STOPPED)
+    assert_close(embed(X[order], options, ids=order), Y[order], STOPPED)
 
 
-@MANY
 @given(options=OPTIONS, seed=SEED, length=st.floats(-1e3, 1e3))
 def test_2_moved_points_have_the_same_embedding(options, seed, length):
     X = cloud(N, seed=seed)
@@ -76,7 +80,6 @@ def test_2_moved_points_have_the_same_embedding(options, seed, length):
         assert_close(embed(X + shift, options), embed(X, options), 1e-7)
 
 
-@MANY
 @given(options=OPTIONS, seed=SEED)
 def test_3_turned_points_have_the_same_embedding(options, seed):
     X = cloud(N, seed=seed)
@@ -85,7 +88,6 @@ def test_3_turned_points_have_the_same_embedding(options, seed):
         assert_close(embed(X @ turn, options), embed(X, options), 1e-8)
 
 
-@MANY
 @given(options=OPTIONS, seed=SEED, factor=st.floats(1e-6, 1e6))
 def test_4_scaled_points_with_a_scaled_epsilon_have_the_same_embedding(options, seed, factor):
     X = cloud(N, seed=seed)
@@ -94,7 +96,6 @@ def test_4_scaled_points_with_a_scaled_epsilon_have_the_same_embedding(options, 
         assert_close(scaled, embed(X, options), 1e-8)
 
 
-@MANY
 @given(options=OPTIONS, seed=SEED, gap=st.floats(100, 1e4))
 @pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
 def test_5_a_far_component_leaves_the_first_one_alone(options, seed, gap):
@@ -105,7 +106,6 @@ def test_5_a_far_component_leaves_the_first_one_alone(options, seed, gap):
     assert_close(together, embed(X, options), STOPPED)
 
 
-@MANY
 @given(options=OPTIONS, seed=SEED, copies=st.integers(2, 4))
 def test_6_copies_share_what_one_point_had(options, seed, copies):
     """m copies of all points turn A into A (x) 11'/m: a sketch of the mean of their random rows."""
@@ -126,7 +126,6 @@ def test_6_copies_share_what_one_point_had(options, seed, copies):
 # --- the random block ---------------------------------------------------------------------
 
 
-@MANY
 @given(options=OPTIONS, small=st.integers(1, 20), seed=SEED)
 def test_7_the_first_columns_of_a_wide_sketch_are_the_narrow_one(options, small, seed):
     X = cloud(N, seed=seed)
@@ -134,7 +133,6 @@ def test_7_the_first_columns_of_a_wide_sketch_are_the_narrow_one(options, small,
     assert_close(wide[:, :small] * np.sqrt(20), narrow * np.sqrt(small), 1e-12)
 
 
-@MANY
 @given(options=OPTIONS, seed=SEED, more=st.integers(1, 6))
 def test_8_steps_add_up(options, seed, more):
     """On a graph to the last bit."""
@@ -147,7 +145,6 @@ def test_8_steps_add_up(options, seed, more):
         np.testing.assert_array_equal(twice, once)
 
 
-@MANY
 @given(options=OPTIONS, seed=SEED, cut=st.integers(1, 8))
 def test_9_columns_know_nothing_of_each_other(options, seed, cut):
     """On a graph to the last bit: a block may be cut anywhere, and grow later.
@@ -163,7 +160,6 @@ def test_9_columns_know_nothing_of_each_other(options, seed, cut):
         np.testing.assert_array_equal(np.hstack(parts), whole)
 
 
-@MANY
 @given(options=OPTIONS, seed=SEED, others=st.lists(SEED, min_size=2, max_size=2, unique=True))
 def test_10_another_seed_is_another_draw_of_the_same_distances(options, seed, others):
     """Of a thousand columns, two sums of squares agree within their standard error."""
@@ -181,7 +177,6 @@ def test_10_another_seed_is_another_draw_of_the_same_distances(options, seed, ot
 # --- the machine --------------------------------------------------------------------------
 
 
-@MANY
 @given(options=OPTIONS, seed=SEED)
 def test_11_float32_is_nearly_float64(options, seed):
     """Each of up to six products rounds sums of forty terms."""
@@ -192,7 +187,6 @@ def test_11_float32_is_nearly_float64(options, seed):
     assert_close(rough, Y, 10 * tolerance(np.float32, terms=N))
 
 
-@MANY
 @given(options=OPTIONS, seed=SEED, dtype=st.sampled_from([">f8", ">f4", ">i4", ">u2"]))
 def test_12_the_order_of_bytes_does_not_matter(options, seed, dtype):
     """On a graph to the last bit."""
@@ -202,7 +196,6 @@ def test_12_the_order_of_bytes_does_not_matter(options, seed, dtype):
     np.testing.assert_array_equal(found, wanted)
 
 
-@MANY
 @given(options=OPTIONS, seed=SEED, step=st.integers(1, 3))
 def test_13_the_order_in_memory_does_not_matter(options, seed, step):
     X = cloud(N, seed=seed)
@@ -212,7 +205,6 @@ def test_13_the_order_in_memory_does_not_matter(options, seed, step):
         np.testing.assert_array_equal(embed(view, options), Y)
 
 
-@MANY
 @given(options=OPTIONS, seed=SEED, n_blocks=st.integers(1, 9), data=st.data())
 def test_14_chunks_do_not_matter(options, seed, n_blocks, data):
     """Neither of the affinity, nor of new rows."""
@@ -222,10 +214,9 @@ def test_14_chunks_do_not_matter(options, seed, n_blocks, data):
     scaling = SCALINGS[options["normalization"]]
     held = [heat_operator(form, scaling(form)) for form in (K, RowBlocks(K, n_blocks))]
     assert_close(*(sketch(A, G, power=options["power"]) for A in held), STOPPED)
-    model = HeatSketch(3, epsilon=EPSILON, **options).fit(X)
-    cut = data.draw(st.integers(1, 11))
-    whole = model.transform(new)
-    parts = np.vstack([model.transform(new[:cut]), model.transform(new[cut:])])
+    made, cut = made_of(X, options, k=3), data.draw(st.integers(1, 11))
+    whole, *parts = (made.extend(made.graph.rows(some)) for some in (new, new[:cut], new[cut:]))
+    parts = np.vstack(parts)
     if options["n_neighbors"] is None:
         assert_close(parts, whole, 1e-12)
     else:

@@ -9,15 +9,12 @@ import textwrap
 import numpy as np
 import pytest
 
-from heatsketch import HeatSketch, estimate_memory
 from heatsketch._core.memory import (
     all_pairs_bytes,
     control_group_limits,
     neighbors_bytes,
     physical_memory,
-    tiles_bytes,
 )
-from heatsketch.exceptions import HeatSketchError
 
 # A process of its own, since memory that was once taken is not all given back.
 MEASURE = textwrap.dedent("""
@@ -86,14 +83,19 @@ def test_memory_of_all_pairs_is_predicted():
 
 @pytest.mark.untraced
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("n_neighbors", [None, 15])
-@pytest.mark.parametrize("n", [15_000, 600_000])
-def test_a_limit_holds_or_the_fit_is_rejected(n, n_neighbors):
+@pytest.mark.parametrize(
+    ("n", "n_neighbors", "wanted"),
+    [
+        (5_000, None, "done"),
+        (15_000, None, "rejected"),
+        (15_000, 15, "done"),
+        (600_000, 15, "rejected"),
+    ],
+)
+def test_a_limit_holds_or_the_fit_is_rejected(n, n_neighbors, wanted):
     limit = 512 * 2**20
-    if n_neighbors is None and n > 15_000:
-        n = 250_000  # all pairs beyond all patience
     result, taken = measured(n, 8, 64, n_neighbors, limit)
-    assert result == ("done" if n == 15_000 else "rejected")
+    assert result == wanted
     assert taken <= (1.1 * limit if result == "done" else 2**26)
 
 
@@ -108,58 +110,6 @@ def test_ties_stay_within_the_forecast(n, d, values):
     result, taken = measured(n, d, 64, 15, 512 * 2**20, values)
     assert result == "done"
     assert taken <= neighbors_bytes(n, d, 64, 15, "float32")
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ((-1, 5), "n_points=-1 must be an integer of at least 2"),
-        (("1e6", 5), "n_points='1e6' must be"),
-        ((99.5, 5), "n_points=99.5 must be"),
-        ((float("inf"), 5), "n_points=inf must be"),
-        ((100, 0), "n_features=0 must be an integer of at least 1"),
-    ],
-)
-def test_no_number_of_points_is_rejected_by_name(given, message):
-    n_points, n_features, *n_neighbors = given
-    with pytest.raises(HeatSketchError, match=message):
-        estimate_memory(n_points, n_features, n_neighbors=(*n_neighbors, None)[0])
-
-
-def test_numbers_may_be_written_as_floats():
-    assert estimate_memory(1e2, 5.0, n_neighbors=15.0) == estimate_memory(100, 5, n_neighbors=15)
-
-
-def test_estimates_grow_with_what_is_asked():
-    less = {"n_points": 10_000, "n_features": 4, "n_components": 8, "n_neighbors": 10}
-    for name, value in less.items():
-        assert estimate_memory(**less) < estimate_memory(**less | {name: 10 * value}), name
-    assert estimate_memory(**less) < estimate_memory(**less, dtype="float64")
-
-
-@pytest.mark.parametrize("number", [np.int32, np.int64, np.uint16])
-def test_integers_of_numpy_do_not_wrap_around(number):
-    """A negative need would pass every limit."""
-    size = 60_000, 50, 64
-    numbers = [number(value) for value in size]
-    for needed in (all_pairs_bytes, tiles_bytes):
-        assert needed(*numbers, "f8") == needed(*size, "f8")
-    found = neighbors_bytes(*numbers, np.uint8(200), "f8")
-    assert found == neighbors_bytes(*size, 200, "f8")
-
-
-def test_a_fit_takes_the_smallest_integers():
-    X = np.random.default_rng(0).normal(size=(40, 3))
-    found = HeatSketch(np.uint8(4), power=2).fit(X).embedding_
-    np.testing.assert_array_equal(found, HeatSketch(4, power=2).fit(X).embedding_)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no peak that we read")
-def test_the_peak_is_that_of_this_process_not_of_who_started_it():
-    code = "from heatsketch._core.memory import peak_memory; print(peak_memory())"
-    held = np.ones(2**27)  # a gigabyte, of which the child has nothing
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert 2**20 < int(found.stdout) < held.nbytes / 2
 
 
 GROUPS = {
@@ -191,7 +141,3 @@ def test_the_limit_of_a_control_group_is_the_memory_there_is(name, tmp_path, mon
     monkeypatch.setattr("heatsketch._core.memory.control_group_limits", lambda: found)
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     assert physical_memory() == min(limit, machine)
-
-
-def test_where_there_are_no_control_groups_nothing_is_limited(tmp_path):
-    assert control_group_limits(tmp_path) == [np.inf]

@@ -1,4 +1,4 @@
-"""The default embedding is useful: for manifolds, for labels, for nodes and links of graphs."""
+"""The default embedding is useful: for manifolds and for labels."""
 
 import sys
 import warnings
@@ -6,20 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
-from sklearn.base import clone
 from sklearn.datasets import load_digits, make_swiss_roll
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.neighbors import KNeighborsClassifier
 
 from heatsketch import HeatSketch
-from heatsketch.exceptions import ZeroDiagonalWarning
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from usefulness import measure_links, without_some_edges
-from usefulness_data import GRAPHS
 
 
 def spiral():
@@ -43,15 +35,6 @@ def test_distances_follow_the_manifold(curve, least, seed):
     i, j = np.random.default_rng(seed).integers(len(X), size=(2, 20_000))
     found, true = (np.linalg.norm(Z[i] - Z[j], axis=1) for Z in (Y, flat))
     assert spearmanr(found, true)[0] >= least
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("n_features", [2, 3])
-def test_distances_hardly_depend_on_an_outlier(n_features, seed):
-    X = np.random.default_rng(seed).normal(size=(200, n_features))
-    outlier = 20 * np.eye(1, n_features)
-    before, after = (HeatSketch().fit_transform(points) for points in (X, np.r_[X, outlier]))
-    assert spearmanr(pdist(before), pdist(after[:200]))[0] > 0.98
 
 
 def accuracy(Y, y, seed):
@@ -93,38 +76,3 @@ def test_labels_are_found_by_neighbours_and_by_ranking(load, least_accuracy, lea
     Y = HeatSketch(random_state=seed).fit_transform(X)
     assert accuracy(Y, y, seed) >= least_accuracy
     assert mean_average_precision(Y, y, seed) >= least_precision
-
-
-def node_accuracy(Y, y, seed):
-    """Return that of logistic regression with a tenth of the labels, mean of five splits."""
-    Y = Y / np.sqrt((Y**2).sum(axis=1).mean())
-    splits = StratifiedShuffleSplit(5, train_size=0.1, random_state=seed)
-    scores = [
-        LogisticRegression(max_iter=1000).fit(Y[known], y[known]).score(Y[rest], y[rest])
-        for known, rest in splits.split(Y, y)
-    ]
-    return np.mean(scores)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_blocks_of_a_graph_with_uneven_degrees_are_found(seed):
-    embedding = pytest.importorskip("sknetwork.embedding", reason="a peer to compare with")
-    data = GRAPHS["degree-corrected block model"]()
-    adjacency, y = data["graph"], data["labels"]
-    model = HeatSketch(affinity="precomputed", random_state=seed)
-    found = node_accuracy(model.fit_transform(adjacency), y, seed)
-    # The default of version one: Algorithm 1, and the power that its rule chose here.
-    before = clone(model).set_params(normalization="symmetric", power=5, self_loops=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ZeroDiagonalWarning)
-        assert found >= 2 * node_accuracy(before.fit_transform(adjacency), y, seed)
-    peer = embedding.RandomProjection(64, random_state=seed).fit_transform(adjacency)
-    assert found >= node_accuracy(peer, y, seed) + 0.05
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_linked_hubs_are_close(seed):
-    graph = GRAPHS["degree-corrected block model"]()["graph"]
-    rest, links, others = without_some_edges(graph, seed)
-    Y = HeatSketch(affinity="precomputed").fit_transform(rest)
-    assert measure_links(Y, links, others)["link AUC"] > 0.6

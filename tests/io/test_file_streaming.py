@@ -1,4 +1,4 @@
-"""Tables are read and written without ever being in memory as a whole; the system counts."""
+"""Tables are read and written without ever being in memory as a whole, as the system measures."""
 
 import os
 import subprocess
@@ -22,7 +22,6 @@ from heatsketch.io import Block, open_table, table_writer
 
 path = Path(sys.argv[1])
 small = path.with_name(path.name.replace("a.", "small."))
-options = {"key": "X_heatsketch"} if path.suffix == ".h5ad" else {}
 
 def status(name):
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -35,7 +34,7 @@ def write(path, n_blocks):
             writer.append(Block((bits + np.uint32(number)).astype(np.float32)))
 
 def total(path, rows=2048):
-    sums = [float(block.X.sum(dtype=float)) for block in open_table(path, **options).blocks(rows)]
+    sums = [float(block.X.sum(dtype=float)) for block in open_table(path).blocks(rows)]
     return sum(sums)
 
 def limit(more):
@@ -46,7 +45,13 @@ def limit(more):
 
 def run(code, *arguments):
     """Return the numbers that a program prints."""
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    environment = os.environ | {
+        "OPENBLAS_NUM_THREADS": "1",
+        "ARROW_DEFAULT_MEMORY_POOL": "system",
+        # Freed blocks go back to the system. Without this glibc keeps 30 to 70 MiB of them, by
+        # chance, while pyarrow holds 8.
+        "MALLOC_MMAP_THRESHOLD_": "131072",
+    }
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", PREAMBLE + code, *map(str, arguments)],
         capture_output=True,
@@ -89,21 +94,14 @@ print(ones, n_rows, status("VmHWM") - before)
 
     @pytest.mark.parametrize(
         "extension",
-        [
-            ".npy",
-            ".parquet",
-            *(pytest.param(e, marks=pytest.mark.nightly) for e in (".zarr", ".h5ad")),
-        ],
+        [".npy", ".parquet", ".feather", pytest.param(".zarr", marks=pytest.mark.nightly)],
     )
     def test_128_mebibytes_are_written_and_read_in_few(self, tmp_path, extension):
-        at_once = extension == ".h5ad"  # which is written at once
-        if at_once:
-            run("write(path, 32)\n", tmp_path / f"a{extension}")
-        code = f"""
+        code = """
 write(small, 2)
 total(small)
 before = limit(256 * 2**20)
-{"" if at_once else "write(path, 32)"}
+write(path, 32)
 print(total(path), status("VmHWM") - before)
 """
         total, grown = run(code, tmp_path / f"a{extension}")
@@ -147,7 +145,6 @@ print(total(path), status("VmHWM") - before)
         for name, n_rows in (("small.h5ad", 500), ("a.h5ad", 10_000)):
             write_sparse(tmp_path / name, n_rows)
         code = """
-options = {}
 total(small)
 before = limit(512 * 2**20)
 print(total(path, 500), status("VmHWM") - before)

@@ -1,4 +1,4 @@
-"""Hostile files, read in a process that forbids whatever they might be after.
+"""Hostile files, read in a process that forbids what they might do.
 
 An audit hook sees every call to the system that Python makes: nothing may be executed, started,
 connected, unpickled, imported or written while a file is read. Memory is bounded by the system.
@@ -56,7 +56,7 @@ def reader(tmp_path_factory):
 
 
 @pytest.mark.parametrize("case", GUARDED)
-def test_a_hostile_file_gets_nothing_done(case, reader, tmp_path):
+def test_hostile_file_runs_nothing(case, reader, tmp_path):
     name, write, options = (HOSTILE | BAD_FILES | BAD_GRAPHS)[case]
     path = tmp_path / name
     write(path)
@@ -74,7 +74,7 @@ def test_a_hostile_file_gets_nothing_done(case, reader, tmp_path):
     assert not RUN.exists()
 
 
-def test_the_guard_sees_what_it_should(tmp_path):
+def test_guard_detects_what_it_forbids(tmp_path):
     """Each of these is caught, or the others prove nothing."""
     code = "import guarded_reading as g; g.forbid(); g.misbehave(); print(sorted(set(g.SEEN)))"
     done = subprocess.run(

@@ -4,8 +4,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow.parquet as pq
 import pytest
 
 from heatsketch.exceptions import FileFormatError, HeatSketchWarning
@@ -14,7 +12,6 @@ from heatsketch.io import Block, open_table, read_graph, table_writer
 X = np.random.default_rng(0).standard_normal((40, 2))
 FRAME = pd.DataFrame(X, columns=["x", "y"])
 MOMENTS = pd.date_range("2024", periods=40)
-EVEN = FRAME.iloc[np.arange(0, 40, 2)]  # its index is not a range
 INDEXES = {
     "rows of a larger frame": (pd.Index(np.arange(40) * 3), "__index_level_0__"),
     "a name": (pd.Index(np.arange(40)[::-1], name="id"), "id"),
@@ -38,59 +35,19 @@ def test_index_of_pandas_is_no_feature(tmp_path, name):
     assert wanted.labels[column].tolist() == ids.tolist()
 
 
-def test_index_of_pandas_may_be_requested(tmp_path):
-    EVEN.to_parquet(tmp_path / "a.parquet")
-    table = open_table(tmp_path / "a.parquet", columns=["__index_level_0__", "x"])
-    np.testing.assert_array_equal(table.read().X, np.column_stack([np.arange(0, 40, 2), X[::2, 0]]))
-
-
-def test_plain_indexes_and_frames_of_polars_keep_all_columns(tmp_path):
-    FRAME.to_parquet(tmp_path / "pandas.parquet")
-    EVEN.to_parquet(tmp_path / "without.parquet", index=False)
-    pl.DataFrame(X, schema=["x", "y"]).write_parquet(tmp_path / "polars.parquet")
-    for name in ("pandas", "without", "polars"):
-        assert open_table(tmp_path / f"{name}.parquet").names == ("x", "y")
-
-
-def test_index_of_pandas_is_no_feature_after_other_programs(tmp_path):
-    """polars keeps the column, and drops what pandas has said about it."""
-    EVEN.to_parquet(tmp_path / "a.parquet")
-    frame = pl.read_parquet(tmp_path / "a.parquet")
-    assert "__index_level_0__" in frame.columns
-    frame.write_parquet(tmp_path / "b.parquet")
-    assert open_table(tmp_path / "b.parquet").names == ("x", "y")
-
-
-def test_index_in_one_file_of_a_folder_is_no_feature(tmp_path):
-    frame = FRAME.assign(id=range(40))
-    frame[:20].to_parquet(tmp_path / "0.parquet", index=False)
-    schema = pq.read_schema(tmp_path / "0.parquet")
-    frame[20:].set_index("id").to_parquet(tmp_path / "1.parquet")
-    assert schema.names == pq.read_schema(tmp_path / "1.parquet").names
-    table = open_table(tmp_path)
-    assert table.names == ("x", "y")
-    np.testing.assert_array_equal(table.read().X, X)
-
-
-def test_file_with_nothing_but_an_index_has_no_features(tmp_path):
-    FRAME[["x"]].set_index("x").to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(FileFormatError, match="no column of numbers"):
-        open_table(tmp_path / "a.parquet")
-
-
 @pytest.mark.parametrize("extension", [".csv", ".tsv", ".csv.gz"])
 def test_text_with_an_unnamed_column_is_rejected(tmp_path, extension):
     path, mark = tmp_path / f"a{extension}", "\t" if extension == ".tsv" else ","
     FRAME.to_csv(path, sep=mark)
     with pytest.raises(FileFormatError, match=r"columns=\['x', 'y'\]") as caught:
         open_table(path)
-    assert caught.value.parameters["columns"] == ["x", "y"]
+    assert "columns=['x', 'y']" in str(caught.value)
     np.testing.assert_array_equal(open_table(path, columns=["x", "y"]).read().X, X)
     assert open_table(path, columns=(), labels=["x"]).read().X.shape == (40, 0)
     FRAME.to_csv(path, sep=mark, index=False)
     np.testing.assert_array_equal(open_table(path).read().X, X)
     FRAME.assign(**{"": 1.0}).to_csv(path, sep=mark, index=False)
-    with pytest.raises(FileFormatError, match="column 2 has no name"):
+    with pytest.raises(FileFormatError, match=r"columns=\['x', 'y'\]"):
         open_table(path)
 
 
@@ -104,14 +61,14 @@ def test_index_of_pandas_is_no_part_of_an_edge(tmp_path):
         assert ids.tolist() == [7, 8, 9]
         assert affinity.data.tolist() == [1] * 6
     edges.set_axis(["one", "other"], axis=1).to_csv(tmp_path / "b.csv")
-    with pytest.raises(FileFormatError, match="ends of edges is not clear"):
+    with pytest.raises(FileFormatError, match="columns="):
         read_graph(tmp_path / "b.csv")
 
 
 # --- row numbers that nothing declares --------------------------------------------------------
 
 
-def said(table, rows=None):
+def warnings_of(table, rows=None):
     """Read a table in blocks, and return the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -127,24 +84,23 @@ def written(path, numbers):
     return path
 
 
-@pytest.mark.parametrize("rows", [None, 1, 7, 20])
-@pytest.mark.parametrize("extension", [".npy", ".npz", ".csv", ".parquet", ".zarr"])
+@pytest.mark.parametrize("rows", [None, 12])
+@pytest.mark.parametrize("extension", [".npy", ".csv", ".parquet", ".zarr"])
 def test_row_numbers_are_reported_once(tmp_path, extension, rows):
     path = written(tmp_path / f"a{extension}", 5 + 3 * np.arange(40))
     table = open_table(path)
-    (message,) = said(table, rows)
+    (message,) = warnings_of(table, rows)
     others = [table.names[0], table.names[2]]
     assert repr(table.names[1]) in message
     assert f"columns={others}" in message
     with pytest.warns(HeatSketchWarning, match=repr(table.names[1])):
         table.read()
-    assert said(open_table(path, columns=table.names), rows) == []
-    if extension != ".npy" and extension != ".zarr" and extension != ".npz":
-        assert said(open_table(path, ids="id"), rows) == []
-        assert said(open_table(path, labels=["id"]), rows) == []
+    assert warnings_of(open_table(path, columns=table.names), rows) == []
+    if extension not in (".npy", ".zarr"):
+        assert warnings_of(open_table(path, ids="id"), rows) == []
+        assert warnings_of(open_table(path, labels=["id"]), rows) == []
 
 
-@pytest.mark.parametrize("rows", [None, 1, 7])
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -157,23 +113,6 @@ def test_row_numbers_are_reported_once(tmp_path, extension, rows):
         lambda numbers: numbers // 2,
     ],
 )
-def test_other_numbers_are_not_reported(tmp_path, spoil, rows):
+def test_other_numbers_are_not_reported(tmp_path, spoil):
     table = open_table(written(tmp_path / "a.parquet", spoil(np.arange(40.0))))
-    assert said(table, rows) == []
-
-
-def test_row_numbers_are_found_over_all_files_of_a_folder(tmp_path):
-    frame = FRAME.assign(id=range(100, 140))
-    for part in range(4):
-        name = f"{part}.parquet"
-        frame[10 * part : 10 * part + 10].to_parquet(tmp_path / name, index=False)
-    assert len(said(open_table(tmp_path), 3)) == 1
-    frame[:10].to_parquet(tmp_path / "4.parquet", index=False)
-    assert said(open_table(tmp_path), 3) == []
-
-
-def test_few_rows_and_matrices_over_pairs_are_not_reported(tmp_path):
-    np.save(tmp_path / "few.npy", np.column_stack([np.arange(9), X[:9]]))
-    np.save(tmp_path / "pairs.npy", np.abs(np.subtract.outer(np.arange(40), np.arange(40))))
-    for name in ("few.npy", "pairs.npy"):
-        assert said(open_table(tmp_path / name)) == []
+    assert warnings_of(table) == []

@@ -1,40 +1,38 @@
 """
-A graph: who meets whom in Les Misérables
-=========================================
+A graph: the people of Les Misérables
+=====================================
 
-The people of Les Misérables, and in how many chapters two of them meet (Knuth, 1993; in networkx).
-A graph brings its own affinities, so that there is neither a metric nor an epsilon.
+The weight of a link is the number of chapters in which two people appear together (Knuth, 1993; in
+networkx). Weights are used as they are, so there is no metric and no bandwidth to choose.
 """
 
 import networkx as nx
 import numpy as np
 from matplotlib import pyplot as plt
 
-from heatsketch import HeatSketch
+from heatsketch import HeatGraph, sketch
 
-graph = nx.les_miserables_graph()
-# Nodes without a self-loop get a light one, normalization and weighting are those of a random walk.
-model = HeatSketch(512, affinity="precomputed").fit(graph)
-people = model.row_names_  # in the order of the rows
+miserables = nx.les_miserables_graph()
+graph = HeatGraph.from_affinity(miserables)
+made = sketch(graph, 512)
+people = graph.ids  # names, in the order of the rows
 
 # %%
-# Who is close, by all paths together, and how sure is the order?
+# Who is near Marius, over all paths, and how certain is the order?
 
 who = int(np.flatnonzero(people == "Marius")[0])
-near = model.diffusion_neighbors([who], n_neighbors=6)
+near = made.neighbors([who], n_neighbors=6)
 for row, distance in zip(near.indices[0], near.distance[0], strict=True):
     print(f"{distance:.3f}  {people[row]}")
-print(f"sure of their order, one by one: {near.confidence[0].round(2)}")
+print(f"confidence in the order: {near.confidence[0].round(2)}")
 
 # %%
-# The same as a picture: Marius to all others who are in at least twenty common chapters with
-# somebody, each with its interval of 95 %.
+# Distances from Marius to all people with links of a total weight of at least 20, with 95 %
+# intervals.
 
-chapters = np.array([graph.degree(name, weight="weight") for name in people])
+chapters = np.array([miserables.degree(name, weight="weight") for name in people])
 others = np.flatnonzero((chapters >= 20) & (people != "Marius"))
-distance, low, high = model.diffusion_distances(
-    np.column_stack([np.full_like(others, who), others])
-)
+distance, low, high = made.distances(np.column_stack([np.full_like(others, who), others]))
 order = np.argsort(distance)
 _, ax = plt.subplots(figsize=(7, 5), layout="constrained")
 bars = np.array([distance - low, high - distance])[:, order]

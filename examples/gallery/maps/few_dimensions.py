@@ -9,11 +9,12 @@ little as possible; two other maps are shown for comparison.
 
 import numpy as np
 
-from heatsketch import HeatSketch, NearIsometry, datasets, plot
+from heatsketch import HeatGraph, NearIsometry, plot, sketch
 
-X = datasets.stretched_torus(400, seed=0)
-wide = HeatSketch(128, power=32, epsilon=0.5, n_neighbors=None).fit(X)
-Z = wide.embedding_
+u, v = np.random.default_rng(0).uniform(0, 2 * np.pi, (2, 400))
+X = np.column_stack([np.cos(u), np.sin(u), 3.5 * np.cos(v), 3.5 * np.sin(v)])
+graph = HeatGraph.from_points(X, weights=0.5, n_neighbors=None)
+Z = sketch(graph, 128, power=32).embedding
 SIZES = [2, 4, 8]
 
 

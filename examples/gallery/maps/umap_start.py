@@ -1,10 +1,10 @@
 """
-A sketch as the start of UMAP
+Initialize UMAP with a sketch
 =============================
 
 UMAP moves points in the plane until neighbours are near. It starts from eigenvectors of its graph,
-whose solver may fail to converge. The diffusion map out of a sketch is a start of the same kind,
-and its residuals are known.
+and the eigensolver may fail to converge. The diffusion map computed from a sketch is a start of the
+same kind, with known residuals.
 """
 
 import warnings
@@ -14,16 +14,16 @@ from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits
 from sklearn.manifold import trustworthiness
 
-from heatsketch import HeatSketch, plot
+from heatsketch import HeatGraph, plot, sketch
 
-warnings.simplefilter("ignore")  # UMAP's: a seed allows it one thread only
+warnings.simplefilter("ignore")  # UMAP warns that a seed limits it to one thread
 from umap import UMAP  # noqa: E402
 
 X, digit = load_digits(return_X_y=True)
 X, digit = X[:1000], digit[:1000]
-found = HeatSketch(32).fit(X).diffusion_map(2)
-start = 10 * found.coordinates / np.abs(found.coordinates).max()  # the size that UMAP expects
-print("residuals of the two eigenvectors:", *(f"{value:.1e}" for value in found.residuals))
+coordinates, eigenvalues, residuals = sketch(HeatGraph.from_points(X), 32).diffusion_map(2)
+start = 10 * coordinates / np.abs(coordinates).max()  # the size that UMAP expects
+print("residuals of the two eigenvectors:", *(f"{value:.1e}" for value in residuals))
 
 # %%
 # The same data, the same seed, two starts:

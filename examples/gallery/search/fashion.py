@@ -1,5 +1,5 @@
 """
-Search clothes, and place new images
+Search clothes, and embed new images
 ====================================
 
 6,000 images of clothes are embedded. 2,000 new images get coordinates by ``transform``, without a
@@ -30,7 +30,7 @@ X, kind = images("train", 6000)
 X_new, kind_new = images("t10k", 2000)
 
 # %%
-# Fit, and place the new images
+# Fit, and embed the new images
 # -----------------------------
 
 model = HeatSketch(128).fit(X)
@@ -45,11 +45,11 @@ def ranking(queries, rows):
 orders = {"pixels": ranking(X_new, X), "HeatSketch": ranking(Y_new, Y)}
 
 # %%
-# How many of the images found are of the right kind?
-# ---------------------------------------------------
-# The training images hold about 600 of each kind. Pixels find the nearest ten as well as
-# diffusion distances do, or better: these are nearly the same picture. Farther on, chains of
-# similar images lead to more of the same kind.
+# How many results are of the right kind?
+# ---------------------------------------
+# There are about 600 training images of each kind. Among the nearest ten, pixels find as many of
+# the right kind as diffusion distances do, or more: these are nearly the same picture. Farther
+# away, chains of similar images lead to more of the same kind.
 
 _, ax = plt.subplots()
 for name, order in orders.items():
@@ -58,12 +58,12 @@ for name, order in orders.items():
     (line,) = ax.plot(RANKS, shares, "o-")
     ax.text(RANKS[-1] * 1.02, shares[-1], name, color=line.get_color(), va="center")
     print(f"{name:>10}:", ", ".join(f"{s:.2f} of {r}" for s, r in zip(shares, RANKS, strict=True)))
-ax.set(xlabel="images found", ylabel="share of the right kind", xlim=(0, 490))
+ax.set(xlabel="number of results", ylabel="share of the right kind", xlim=(0, 490))
 
 # %%
-# Two new images, and what is found for them
-# ------------------------------------------
-# A frame marks an image of another kind.
+# Two queries and their results
+# -----------------------------
+# Frames mark images of another kind.
 
 figure, axes = plt.subplots(4, 1 + len(RANKS), figsize=(8, 5.4))
 for block, query in enumerate([4, 12]):

@@ -1,9 +1,9 @@
 """
-Digits, and every picture of a sketch
-=====================================
+Handwritten digits: a tour of the plots
+=======================================
 
-1797 handwritten digits of 8 x 8 pixels, which come with scikit-learn. The example fits a sketch and
-draws every picture of it.
+1797 handwritten digits of 8 x 8 pixels, which come with scikit-learn, and all plots of a fitted
+model.
 """
 
 from sklearn.datasets import load_digits
@@ -11,20 +11,21 @@ from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from heatsketch import HeatSketch, plot
+from heatsketch.diffusion import estimate_epsilon
 
 X, digit = load_digits(return_X_y=True)
-model = HeatSketch(epsilon="auto").fit(X)
+model = HeatSketch(weights="gaussian").fit(X)
 
 # %%
 # In two dimensions
 # -----------------
-# The sketch has 64 columns. Two coordinates of the diffusion map, found from these columns, show
-# some of it: the digits that differ most. The others lie on top of each other here, and only here.
+# The sketch has 64 components. Two coordinates of the diffusion map, computed from these, separate
+# the digits that differ most. The others overlap in the plot, but not in 64 components.
 
 plot.embedding(model, digit, label="digit")
 
 # %%
-# In all 64 columns most digits are those of their ten nearest neighbours:
+# In all 64 components, most digits agree with their ten nearest neighbours:
 
 scores = cross_val_score(KNeighborsClassifier(10), model.embedding_, digit, cv=5)
 print(f"accuracy {scores.mean():.3f}")
@@ -32,35 +33,35 @@ print(f"accuracy {scores.mean():.3f}")
 # %%
 # Where the sum over all times starts
 # -----------------------------------
-# The heat trace gives the number of directions of the heat kernel after ``p`` steps. The sum over
-# all times starts where the sketch resolves them, or a few steps later.
+# The heat trace is the number of directions of the heat kernel after ``p`` steps. The sum over all
+# times starts at the first power at which the sketch resolves them, or a few steps later.
 
 plot.heat_trace(model)
 
 # %%
-# Why that epsilon
-# ----------------
-# Between the spacing of the points and the size of the whole, the sum of all affinities grows
-# with epsilon as it does on a manifold of some dimension.
+# Choosing a bandwidth
+# --------------------
+# Between the spacing of the points and the size of the data, the sum of all affinities grows with
+# epsilon as on a manifold of some dimension. The bandwidth is where the growth is fastest.
 
-plot.epsilon(model)
+plot.epsilon(estimate_epsilon(X, metric="euclidean"))
 
 # %%
-# How far off distances are
-# -------------------------
-# Each with its 95 % interval, against the exact distance, which takes a row of the whole matrix.
+# Errors of distances
+# -------------------
+# Distances in the sketch with 95 % intervals, against exact ones:
 
 plot.distances(model)
 
 # %%
-# Over the largest and the least ratio of any pair:
+# The ratio of the two, over all pairs:
 
 plot.distortion(model)
 
 # %%
 # Several diffusion times
 # -----------------------
-# Single powers, from one pass. Early, each digit is near its neighbours only; late, few groups are
-# left. The default adds them all up.
+# Single powers, from one pass. At a small power, each digit is near its neighbours only; at a large
+# one, few groups are left. The default is the sum over all powers.
 
 plot.multiscale(model, (1, 8, 64), color=digit)

@@ -2,9 +2,9 @@
 What each option does
 =====================
 
-One option at a time, on half of the digits, all others by default. Accuracy is that of ten
-neighbours in the embedding, three-fold cross-validation; it is one purpose of many.
-:doc:`/background/parameters` explains them.
+Each plot varies one option on half of the digits, with defaults for the others. Accuracy is that of
+ten neighbours in the embedding, by three-fold cross-validation. :doc:`/background/parameters`
+explains the options.
 """
 
 import warnings
@@ -19,15 +19,15 @@ from heatsketch import HeatSketch
 from heatsketch.diffusion import estimate_epsilon
 from heatsketch.exceptions import DegenerateKernelWarning, DisconnectedGraphWarning
 
-# Some of the values tried are bad ones, and warnings report them.
+# Some of these values are bad, and give warnings.
 warnings.simplefilter("ignore", DisconnectedGraphWarning)
 warnings.simplefilter("ignore", DegenerateKernelWarning)
 
 X, digit = (part[::2] for part in load_digits(return_X_y=True))
-auto = estimate_epsilon(X, metric="euclidean").epsilon
+estimate = estimate_epsilon(X, metric="euclidean").epsilon
 OPTIONS = {
     "n_components": [2, 4, 8, 16, 32, 64, 128],
-    "epsilon": [float(f"{auto * factor:.3g}") for factor in (0.1, 0.3, 1, 3, 10)],
+    "weights": [float(f"{estimate * factor:.3g}") for factor in (0.1, 0.3, 1, 3, 10)],
     "power": [1, 2, 4, 8, 16, 32, 64, 128],
     "n_neighbors": [3, 5, 10, 15, 30, 60, 120],
 }
@@ -49,5 +49,5 @@ axes[0, 0].set_ylim(0.85, 1)
 axes[0, 0].legend()
 
 # %%
-# Two seeds each. What is below 0.85 is off the picture: two components, with one of the seeds, and
-# a tenth of the automatic epsilon, with which the graph has many connected components.
+# Lines are two seeds. Accuracies below 0.85 are not shown: two components with one of the seeds,
+# and a tenth of the estimated bandwidth, with which the graph has many connected components.

@@ -1,9 +1,9 @@
 """
-A trajectory of cells, against the known time
-=============================================
+Pseudotime of cells, compared with the known time
+=================================================
 
 krumsiek11, in scanpy's wheel: four simulated runs from one progenitor to four kinds of blood cells.
-The time of each cell is known, and no method uses it.
+The time of each cell is known, but the methods do not get it.
 """
 
 import warnings
@@ -15,7 +15,7 @@ from scipy.stats import spearmanr
 
 import heatsketch.scanpy as hs
 
-warnings.simplefilter("ignore")  # scanpy's: the names of these cells repeat themselves
+warnings.simplefilter("ignore")  # scanpy warns that names of cells are not unique
 adata = sc.datasets.krumsiek11()
 adata.obs_names_make_unique()
 sc.pp.neighbors(adata, n_neighbors=20, use_rep="X")
@@ -24,7 +24,7 @@ METHODS = "heat_pseudotime", "dpt_pseudotime"
 COLORS = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 
 # %%
-# From the first cell, by a sketch and by scanpy's diffusion pseudotime, on the same graph:
+# Pseudotime from the first cell, by a sketch and by scanpy's dpt, on the same graph:
 
 hs.tl.heat_pseudotime(adata, root="0")
 sc.tl.diffmap(adata)
@@ -36,8 +36,8 @@ for method in METHODS:
     print(f"{method}: rank correlation {np.mean(each):.3f} within runs, {pooled:.3f} over all")
 
 # %%
-# The bars of the first are the error of the sketch. With fewer neighbours the comparison comes out
-# the other way round in part: :doc:`/how_to/scanpy` has all the figures, and the reason.
+# Bars on the left are intervals of the sketch. With fewer neighbours dpt is better on these runs:
+# :doc:`/how_to/scanpy` has all the figures, and the reason.
 
 _, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharex=True, sharey=True)
 for ax, method in zip(axes, METHODS, strict=True):

@@ -1,3 +1,3 @@
-"""Code used by all other packages: threads, row chunks, progress, checks."""
+"""Code that all other packages use: threads, row chunks, progress, checks."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Small tables for notebooks."""
+"""HTML tables for notebooks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,7 @@ MOST_ROWS = 10
 
 
 def html_table(columns: Mapping[str, Any], caption: str = "") -> str:
-    """Return the first rows of columns as a table, numbers with three digits.
-
-    Examples
-    --------
-    >>> from heatsketch._core.html import html_table
-    >>> html_table({"row": [7], "distance": [0.12345]}).replace("</tr>", "")
-    '<table><tr><th>row</th><th>distance</th><tr><td>7</td><td>0.123</td></table>'
-    """
+    """Return the first rows of columns as an HTML table; numbers have three digits."""
     cells = [np.atleast_1d(column).tolist() for column in columns.values()]
     n_rows = len(cells[0])
     rows = [
@@ -36,4 +29,6 @@ def _row(tag: str, texts: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return str(getattr(value, "__name__", value))

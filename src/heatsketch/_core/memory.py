@@ -1,7 +1,7 @@
-"""Available memory, and memory estimates of a fit.
+"""Available memory, and estimates of the memory that a fit needs.
 
-The estimates are sums over the arrays that exist at the same time in each stage; the largest stage
-counts. They do not include the caller's ``X``.
+An estimate adds up the arrays that exist at the same time in each stage of a fit, and returns the
+largest sum. It does not include the caller's ``X``.
 """
 
 from __future__ import annotations
@@ -14,13 +14,10 @@ from typing import Any
 
 import numpy as np
 
-# All pairs in memory, at the peak: distances and affinities.
-DENSE_COPIES = 2
-# All pairs recomputed: tiles and their temporaries, in all threads.
-TILES = 200 * 2**20
-LIBRARIES = 30 * 2**20  # libraries that a fit loads beyond the import, and thread buffers
-UNION = 1.25  # entries of a symmetrized graph, relative to those of the directed one
-N_PROBES = 16
+DENSE_COPIES = 2  # matrices over all pairs that exist at the same time: distances and affinities
+LIBRARIES = 30 * 2**20  # bytes of libraries that a fit imports, and of thread buffers
+UNION = 1.25  # entries of a symmetrized graph, relative to the directed graph
+N_PROBES = 16  # inverted lists that each point probes
 
 
 def physical_memory() -> float:
@@ -39,8 +36,8 @@ def physical_memory() -> float:
 def control_group_limits(root: Path = Path("/")) -> list[float]:
     """Return the memory limits of all control groups (v1 and v2) of this process.
 
-    The limits of all parent groups also apply. In a container, the path of a group may be its path
-    on the host, of which only the top is visible.
+    The limits of parent groups also apply. In a container, the path of a group may be the path on
+    the host, where only the top folder is visible.
     """
     limits = [float("inf")]
     try:
@@ -66,11 +63,11 @@ def control_group_limits(root: Path = Path("/")) -> list[float]:
 
 def peak_memory() -> int | None:
     """Return the peak memory of this process in bytes; None if unknown."""
-    # On Linux, getrusage includes the peak of the parent process.
+    # Not getrusage on Linux, which includes the peak of the parent process.
     status = Path("/proc/self/status")
-    found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
-    if found:
-        return int(found[1]) * 1024
+    peak = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
+    if peak:
+        return int(peak[1]) * 1024
     try:
         import resource
     except ImportError:  # as on Windows
@@ -81,44 +78,21 @@ def peak_memory() -> int | None:
 
 
 def all_pairs_bytes(n_points: int, n_features: int, n_components: int, dtype: Any) -> float:
-    """Return the memory of a fit with all pairs of points in memory, in bytes."""
-    n_points, n_features, n_components = _exact(n_points, n_features, n_components)
+    """Return the memory of a fit with all pairs of points, in bytes."""
     size = np.dtype(dtype).itemsize
     points = n_points * n_features * size
     return LIBRARIES + points + (DENSE_COPIES * n_points + 4 * n_components) * n_points * size
 
 
-def tiles_bytes(n_points: int, n_features: int, n_components: int, dtype: Any) -> float:
-    """Return the memory of a fit that recomputes all pairs, in bytes."""
-    n_points, n_features, n_components = _exact(n_points, n_features, n_components)
-    size = np.dtype(dtype).itemsize
-    return LIBRARIES + TILES + n_points * (n_features + 5 * n_components) * size
-
-
 def neighbors_bytes(
     n_points: int, n_features: int, n_components: int, n_neighbors: int, dtype: Any
 ) -> float:
-    """Return the memory of a fit with nearest neighbours, in bytes.
-
-    Examples
-    --------
-    Ten million points on a laptop:
-
-    >>> from heatsketch._core.memory import neighbors_bytes
-    >>> round(neighbors_bytes(10**7, 16, 32, 15, "float32") / 2**30)
-    8
-    """
-    n_points, n_features, n_components = _exact(n_points, n_features, n_components)
+    """Return the memory of a fit with nearest neighbours, in bytes."""
     size = np.dtype(dtype).itemsize
-    edge = int(n_neighbors) * (4 + size)  # of a point, in one direction
-    whole = UNION * edge
-    # Points, probes; orders, weights, and allocator overhead.
+    edges = n_neighbors * (4 + size)  # of one point, in one direction
+    symmetric = UNION * edges
+    # Points and probes; orders, weights and allocator overhead.
     common = 2 * n_features * size + 4 * N_PROBES + 100
-    graph = 2 * edge + whole
-    sketch = whole + 3 * n_components * size
+    graph = 2 * edges + symmetric
+    sketch = symmetric + 3 * n_components * size
     return LIBRARIES + n_points * (common + max(graph, sketch))
-
-
-def _exact(*counts: int) -> tuple[int, ...]:
-    """Convert to Python integers, since numpy's may overflow to negative values."""
-    return tuple(int(count) for count in counts)

@@ -28,15 +28,7 @@ _most: ContextVar[int | None] = ContextVar("most", default=None)
 
 @contextmanager
 def at_most(n_threads: int) -> Iterator[None]:
-    """Limit the threads of work in this block, for instance on a shared machine.
-
-    Examples
-    --------
-    >>> from heatsketch._core.parallel import at_most, in_threads
-    >>> with at_most(1):
-    ...     in_threads(abs, [-2, 3])
-    [2, 3]
-    """
+    """Limit the threads of work in this block, for instance on a shared machine."""
     token = _most.set(n_threads)
     try:
         yield
@@ -50,29 +42,21 @@ def n_threads(n_jobs: int | None = None) -> int:
     Parameters
     ----------
     n_jobs : int or None, default=None
-        -1 for all cores, -2 for all but one, and so on. Counted are the cores that this process may
-        use, at most the threads of OpenMP (``OMP_NUM_THREADS``, threadpoolctl, or the share that
-        joblib leaves to each of its processes), and one in a joblib thread. None takes the value of
-        an enclosing :func:`at_most` or ``joblib.parallel_config``, or else -1.
-
-    Examples
-    --------
-    >>> from joblib import parallel_config
-    >>> from heatsketch._core.parallel import n_threads
-    >>> with parallel_config(n_jobs=2):
-    ...     n_threads(), n_threads(3)
-    (2, 3)
+        -1 for all cores, -2 for all but one, and so on. The number of cores is that of this
+        process, at most the threads of OpenMP (``OMP_NUM_THREADS``, threadpoolctl, or the share of
+        a joblib process), and one in a joblib thread. None means the value of an enclosing
+        :func:`at_most` or ``joblib.parallel_config``, or else -1.
     """
     if n_jobs is None and (most := _most.get()):
         return most
-    backend, chosen = get_active_backend()
-    wanted = (chosen if n_jobs is None else n_jobs) or -1
-    return int(wanted) if wanted > 0 else max(1, _available(backend) + 1 + int(wanted))
+    backend, configured = get_active_backend()
+    n_jobs = int((configured if n_jobs is None else n_jobs) or -1)
+    return n_jobs if n_jobs > 0 else max(1, _available(backend) + 1 + n_jobs)
 
 
 def _available(backend: Any) -> int:
     in_thread = threading.current_thread() is not threading.main_thread()
-    # Among joblib's workers, only loky processes know how many threads they may start.
+    # Of joblib's workers, only loky processes have a limit of threads; all others use one.
     if backend.nesting_level and (in_thread or current_process().daemon):
         return 1
     if not _openmp_parallelism_enabled():
@@ -85,7 +69,7 @@ def with_n_jobs(method: Method) -> Method:
 
     @wraps(method)
     def limited(self: Any, *args: Any, **kwargs: Any) -> Any:
-        # Pickles from before the parameter was added do not have it.
+        # Old pickles do not have the parameter.
         with at_most(n_threads(getattr(self, "n_jobs", None))):
             return method(self, *args, **kwargs)
 
@@ -97,24 +81,18 @@ def in_threads(
 ) -> list[Any]:
     """Apply a function to each item, and return the results in order.
 
-    Work with a name reports its progress. An error, or Ctrl-C, cancels the items that have not
-    started. Results must not depend on the thread that computes them, nor on the number of threads.
-
-    Examples
-    --------
-    >>> from heatsketch._core.parallel import in_threads
-    >>> in_threads(abs, [-2, 3])
-    [2, 3]
+    If a name is given, progress is reported under it. An error, or Ctrl-C, cancels the items that
+    have not started. Results must not depend on the thread, nor on the number of threads.
     """
     items = list(items)
     results: dict[int, Any] = {}
     places, failed = itertools.count(), threading.Event()
-    done, n_told = steps(name, len(items) if name else 0), 0
+    done, n_reported = steps(name, len(items) if name else 0), 0
 
-    def tell() -> None:
-        nonlocal n_told
-        while n_told < len(results):
-            n_told += 1
+    def report() -> None:
+        nonlocal n_reported
+        while n_reported < len(results):
+            n_reported += 1
             done()
 
     def work(after: Callable[[], None] = lambda: None) -> None:
@@ -132,8 +110,8 @@ def in_threads(
     share = most // (n_helpers + 1)  # of threads, for nested work
     with ThreadPoolExecutor(max(1, n_helpers)) as threads:
         helpers = [threads.submit(work) for _ in range(n_helpers)]
-        work(after=tell)  # this thread works as well, instead of waiting
+        work(after=report)  # in this thread, the only one that reports progress
         for helper in helpers:
             helper.result()
-    tell()
+    report()
     return [results[place] for place in range(len(items))]

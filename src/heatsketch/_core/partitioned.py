@@ -1,10 +1,10 @@
 """Row-partitioned matrices, with operations for :mod:`heatsketch.diffusion`.
 
-Vectors and blocks of columns are numpy arrays, or lazy arrays partitioned by rows, such as those of
-dask. This module does not depend on dask; a lazy array is one with a method ``map_blocks``.
+Vectors and blocks of columns are numpy arrays, or lazy arrays partitioned by rows, such as dask
+arrays. This module does not import dask: a lazy array is one with a method ``map_blocks``.
 
-Sums over rows are taken over fixed chunks of rows, and added in order. Blocks of a matrix begin at
-multiples of :data:`PIECE` rows, so that the sums are bit-identical for any partition.
+Sums over rows are computed for fixed chunks of rows and then added in order. Blocks of a matrix
+begin at multiples of :data:`PIECE` rows, so that sums are bit-identical for any partition.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from heatsketch._core.parallel import in_threads
 from heatsketch.exceptions import DtypeError, HeatSketchError, MissingValueError
 
 PIECE = 4096  # rows; results depend on this value
-CHUNK_BYTES = 2**26  # of the points that a task reads at a time
-# Share of a worker's memory for the rows of a block; bytes of one row while a graph of 15
-# neighbours is symmetrized, or a step is taken with 64 columns; and copies of a point during the
-# neighbour search.
-SHARE, ROW_BYTES, COPIES = 0.4, 1200, 3
+CHUNK_BYTES = 2**26  # points that a task reads at a time
+SHARE = 0.4  # of a worker's memory, for the rows of a block
+ROW_BYTES = 1200  # per row, to symmetrize a graph of 15 neighbours or multiply 64 columns
+COPIES = 3  # of each point in memory during the neighbour search
 NORMALS_AT_A_TIME = 1_000_000
 
 
@@ -35,6 +34,7 @@ class RowBlocks(ABC):
     """
 
     dtype: np.dtype
+    copies: Any = None  # number of points that share each row of the blocks, if any do
 
     @property
     @abstractmethod
@@ -46,6 +46,10 @@ class RowBlocks(ABC):
         """Multiply a vector, summed in float64."""
 
     @abstractmethod
+    def product(self, block: Any) -> Any:
+        """Multiply a block of columns, in the dtype of the entries."""
+
+    @abstractmethod
     def keep(self, vector: Any) -> Any:
         """Compute a lazy vector once and keep it."""
 
@@ -54,11 +58,14 @@ class RowBlocks(ABC):
         """Return a vector of ones."""
 
     @abstractmethod
-    def map_blocks(self, function: Callable[[Any], Any]) -> RowBlocks:
-        """Apply a function to each block, a CSR array, and return the new matrix."""
+    def map_blocks(self, function: Callable[[Any], Any], dtype: Any = None) -> RowBlocks:
+        """Apply a function to each block, and return the new matrix.
+
+        A block is a CSR array, whose first columns are its own rows.
+        """
 
     @abstractmethod
-    def map_rows(self, function: Callable[[Any], np.ndarray]) -> Any:
+    def map_rows(self, function: Callable[[Any], np.ndarray], dtype: Any = None) -> Any:
         """Apply a function that returns one value for each row of a block."""
 
     @abstractmethod
@@ -67,11 +74,11 @@ class RowBlocks(ABC):
 
     @abstractmethod
     def heat_operator(self, left: Any, right: Any, stationary: Any) -> Any:
-        """Return an object with the methods of HeatOperator, with these weights."""
+        """Return a heat operator with these weights."""
 
     @abstractmethod
     def label_components(self, eps: float) -> tuple[int, Any]:
-        """Label components by links above ``eps`` times the largest of a row."""
+        """Label components; ignore links below ``eps`` times the largest of their row."""
 
 
 def rows_of_blocks(
@@ -80,14 +87,6 @@ def rows_of_blocks(
     """Return the rows of a block, so that each worker has equally many blocks.
 
     ``memory`` is that of a worker, and ``point_bytes`` the size of a point, 0 for a graph.
-
-    Examples
-    --------
-    >>> from heatsketch._core.partitioned import rows_of_blocks
-    >>> rows_of_blocks(3_000_000, 2), rows_of_blocks(3_000_000, 2, memory=3 * 2**30)
-    (1500000, 750000)
-    >>> rows_of_blocks(3_000_000, 2, memory=3 * 2**30, point_bytes=512 * 4)
-    166667
     """
     row = ROW_BYTES + COPIES * point_bytes
     most = n_rows if memory is None else max(1, int(SHARE * memory / row))
@@ -96,68 +95,34 @@ def rows_of_blocks(
 
 
 def is_lazy(array: Any) -> bool:
-    """Return True if an array is computed later, block by block.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch._core.partitioned import is_lazy
-    >>> is_lazy(np.ones(3))
-    False
-    """
+    """Return True if an array is computed later, block by block."""
     return callable(getattr(type(array), "map_blocks", None))
-
-
-def check_not_lazy(what: str, block: Any) -> None:
-    """Raise for lazy arrays, where only arrays in memory are supported.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch._core.partitioned import check_not_lazy
-    >>> check_not_lazy("eigenvectors", np.ones((3, 2)))
-    """
-    if is_lazy(block):
-        raise HeatSketchError(
-            f"G is a {type(block).__name__}, and {what} cannot be found on a cluster; use a model "
-            "with engine=None, or fewer points."
-        )
 
 
 def as_block(A: Any, block: Any) -> Any:
     """Return a block of columns ready for products with ``A``, or raise.
 
     It has the dtype of the products, and C order.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion import heat_operator, symmetric_scaling
-    >>> from heatsketch._core.partitioned import as_block
-    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
-    >>> as_block(heat_operator(K, symmetric_scaling(K)), [[1], [-1]])
-    array([[ 1.],
-           [-1.]])
     """
     if not hasattr(A, "stationary_coefficients"):
         raise DtypeError(
-            f"A is a {type(A).__name__}, not a heat operator; use heat_operator(K, scaling)."
+            f"A must be a HeatOperator, got {type(A).__name__}; use heat_operator(K, scaling)."
         )
     block = block if is_lazy(block) else np.asarray(block)
     if block.dtype.kind not in "biuf":
-        raise DtypeError(f"G has dtype {block.dtype}; give a block of real numbers.")
+        raise DtypeError(f"G must hold real numbers, got dtype {block.dtype}.")
     if block.ndim != 2 or block.shape[0] != A.shape[1]:
         raise HeatSketchError(
-            f"G has shape {block.shape}, but A is applied to blocks of {A.shape[1]} rows; make one "
-            f"with gaussian_matrix({A.shape[1]}, n_columns, seed=0)."
+            f"G must have {A.shape[1]} rows, one for each column of A, got shape {block.shape}; "
+            f"use gaussian_matrix({A.shape[1]}, n_columns, seed=0)."
         )
     dtype = min(np.result_type(A.dtype, block.dtype), np.dtype(np.float64))  # no long doubles
     if is_lazy(block):
         return block.astype(dtype, copy=False)
     block = np.ascontiguousarray(block, dtype)
-    if not np.isfinite(block.sum()) and not np.isfinite(block).all():  # since the sum may overflow
+    if not np.isfinite(block.sum()) and not np.isfinite(block).all():  # the sum may overflow
         row = int(np.argmin(np.isfinite(block).all(axis=1)))
-        raise MissingValueError(f"G holds NaN or infinity in row {row}; make another block.")
+        raise MissingValueError(f"G contains NaN or infinity in row {row}; replace them.")
     return block
 
 
@@ -175,15 +140,6 @@ def from_each_block(function: Callable[..., Any], array: Any, *others: Any) -> l
     """Apply a function to each block of rows, eagerly, and return a list.
 
     Other arrays have the same blocks and the same number of dimensions.
-
-    Examples
-    --------
-    An array in memory is one block:
-
-    >>> import numpy as np
-    >>> from heatsketch._core.partitioned import from_each_block
-    >>> from_each_block(np.sum, np.ones((3, 2)))
-    [np.float64(6.0)]
     """
     if isinstance(array, np.ndarray):
         return [function(array, *others)]
@@ -208,15 +164,8 @@ def _as_entry(function: Callable[..., Any], block: np.ndarray, *others: Any) -> 
 def in_memory(array: Any) -> np.ndarray:
     """Load a small array into memory.
 
-    The tasks of a lazy array are not fused: fused tasks would differ from tasks of the same name
-    that the cluster may already have.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch._core.partitioned import in_memory
-    >>> in_memory(np.ones(2))
-    array([1., 1.])
+    The tasks of a lazy array are not fused, since the cluster may already have tasks of the same
+    names.
     """
     return array.compute(optimize_graph=False) if is_lazy(array) else np.asarray(array)
 
@@ -227,29 +176,24 @@ def of_pieces(function: Callable[[Any], Any], block: np.ndarray) -> list[Any]:
 
 
 def from_each_piece(function: Callable[[Any], Any], array: Any) -> list[Any]:
-    """Apply a function to every ``PIECE`` rows, eagerly, and return a list.
+    """Apply a function to every ``PIECE`` rows, eagerly, and return a list."""
+    blocks = from_each_block(partial(of_pieces, function), array)
+    return [result for results in blocks for result in results]
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch._core.partitioned import from_each_piece
-    >>> from_each_piece(len, np.ones((5000, 2)))
-    [4096, 904]
-    """
-    found = from_each_block(partial(of_pieces, function), array)
-    return [result for results in found for result in results]
+
+def piece_sums(function: Callable[..., Any], block: Any, *others: Any) -> np.ndarray:
+    """Return the sum of a function of every ``PIECE`` rows, added in order."""
+    pieces = from_each_block(partial(_of_corresponding_pieces, function), block, *others)
+    return np.cumsum(np.concatenate(pieces), axis=0)[-1]
+
+
+def _of_corresponding_pieces(function: Callable[..., Any], *blocks: np.ndarray) -> np.ndarray:
+    starts = range(0, len(blocks[0]), PIECE)
+    return np.array([function(*(block[i : i + PIECE] for block in blocks)) for i in starts])
 
 
 def over_rows(function: Callable[[Any], np.ndarray], vector: Any, n_columns: int) -> Any:
-    """Apply a function to a vector, block by block, to make a block of columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch._core.partitioned import over_rows
-    >>> over_rows(lambda ids: np.multiply.outer(ids, [1, 10]), np.arange(3), 2)[2]
-    array([ 2, 20])
-    """
+    """Apply a function to a vector, block by block, to make a block of columns."""
     if isinstance(vector, np.ndarray):
         return function(vector)
     dtype = function(np.zeros(0, vector.dtype)).dtype
@@ -265,22 +209,14 @@ def _of_column(function: Callable[[Any], np.ndarray], column: np.ndarray) -> np.
 
 
 def normal_vector(like: Any) -> Any:
-    """Return standard normals of numpy's seed 0, partitioned like a vector.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch._core.partitioned import normal_vector
-    >>> normal_vector(np.ones(2)) == np.random.default_rng(0).standard_normal(2)
-    array([ True,  True])
-    """
+    """Return standard normals from numpy's generator with seed 0, partitioned like a vector."""
     if isinstance(like, np.ndarray):
         return np.random.default_rng(0).standard_normal(len(like)).astype(like.dtype)
     return like.map_blocks(_normals, meta=np.empty(0, like.dtype))
 
 
 def _normals(block: np.ndarray, block_info: Any = None) -> np.ndarray:
-    # The stream has no random access, but is fast enough to skip the rows before.
+    # The generator cannot jump to a row, but drawing the rows before it is fast.
     start, stop = block_info[0]["array-location"][0]
     generator = np.random.default_rng(0)
     for skipped in range(0, start, NORMALS_AT_A_TIME):

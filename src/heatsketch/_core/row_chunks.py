@@ -14,10 +14,9 @@ from heatsketch._core import kernels
 from heatsketch._core.parallel import in_threads
 from heatsketch.exceptions import HeatSketchError
 
-# Many more tasks than threads, since rows differ in length.
-TASKS = 64
+TASKS = 64  # many more than threads, since rows have different lengths
 DENSE_ENTRIES = 4_000_000  # entries of a dense matrix converted at a time
-FEWEST_CHUNKS = 8  # per task, below which a thread costs more than it gains
+FEWEST_CHUNKS = 8  # per task; with fewer, starting a thread takes longer than it saves
 
 
 def by_chunks(work: Callable[[int, int], None], n_rows: int) -> None:
@@ -28,19 +27,11 @@ def by_chunks(work: Callable[[int, int], None], n_rows: int) -> None:
     in_threads(lambda cut: work(*cut), pairwise(cuts))
 
 
-def check_length(name: str, array: Any, wanted: int) -> None:
-    """Raise for an array of the wrong length, before a compiled loop reads it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch._core.row_chunks import check_length
-    >>> check_length("block", np.ones((3, 2)), 3)
-    """
-    if len(array) != wanted:
+def check_length(name: str, array: Any, n_rows: int) -> None:
+    """Raise for an array of the wrong length, before a compiled loop reads it."""
+    if len(array) != n_rows:
         raise HeatSketchError(
-            f"the {name} has shape {array.shape}, but {wanted} rows are wanted; make it for the "
-            "same points."
+            f"The {name} must have {n_rows} rows, one for each point, got shape {array.shape}."
         )
 
 
@@ -50,16 +41,7 @@ def is_compiled(K: Any) -> bool:
 
 
 def multiply_vector(K: Any, vector: Any) -> Any:
-    """Return ``K @ vector``, in float64 and without a copy of the matrix.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> from heatsketch._core.row_chunks import multiply_vector
-    >>> multiply_vector(sparse.csr_array(np.eye(2, dtype=np.float32)), np.array([0.1, 0.2]))
-    array([0.1, 0.2])
-    """
+    """Return ``K @ vector``, in float64 and without a copy of the matrix."""
     if isinstance(K, np.ndarray) and K.dtype != vector.dtype:
         # numpy would copy the whole matrix to the wider dtype.
         strips = np.array_split(K, max(1, K.size // DENSE_ENTRIES))
@@ -68,8 +50,8 @@ def multiply_vector(K: Any, vector: Any) -> Any:
         return K @ vector
     if vector.shape != K.shape[1:]:
         raise HeatSketchError(
-            f"vector of shape {vector.shape} must have an entry for each of the {K.shape[1]} "
-            f"columns of K, whose shape is {K.shape}; pass one of that length."
+            f"vector must have shape ({K.shape[1]},), one entry for each of the {K.shape[1]} "
+            f"columns of K, got shape {vector.shape}; pass a vector of that length."
         )
     double, out = vector.astype(np.float64, copy=False), np.empty(K.shape[0])
 
@@ -84,14 +66,6 @@ def scaled_values(K: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the values of ``diag(left) K diag(right)``, for a CSR matrix ``K``.
 
     A compiled loop avoids temporary arrays as long as the values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> from heatsketch._core.row_chunks import scaled_values
-    >>> scaled_values(sparse.csr_array(np.eye(2)), np.array([2.0, 3.0]), np.array([5.0, 7.0]))
-    array([10., 21.])
     """
     check_length("weights of rows", left, K.shape[0])
     check_length("weights of columns", right, K.shape[1])

@@ -1,8 +1,8 @@
 """Conversion of row names to the row numbers that random numbers depend on.
 
-A random number depends on the seed, the column and the number of its row. If numbers are computed
-from row names alone, the same item has the same number in two tables. Then the two embeddings can
-be compared, in any order of rows, and if rows were added or removed.
+A random number depends on the seed, the column and the number of its row. Row numbers are computed
+from row names alone, so the same item has the same random numbers in every table. Embeddings can
+then be compared even if rows were reordered, added or removed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 
 from heatsketch.exceptions import DtypeError, HeatSketchError
 
-# Numbers from here on are hashes of text; smaller ones are integer names.
-FIRST_OF_TEXT = 2**62
+# Names that are integers below this are their own numbers; larger numbers are hashes of text.
+FIRST_HASH = 2**62
 WHOLE_NUMBER = re.compile(r"0|[1-9]\d{0,18}", re.ASCII)
 
 
 def row_number(name: str) -> int:
-    """Return the number of a row name, fixed for all machines and versions.
+    """Return the number of a row name, the same on all machines and in all versions.
 
     An integer below 2**62, without leading zeros, is its own number. Any other text has the number
     2**62 plus its SHA-256, truncated to 62 bits.
@@ -32,14 +32,14 @@ def row_number(name: str) -> int:
     >>> row_number("7"), row_number("007") > 2**62
     (7, True)
     """
-    if WHOLE_NUMBER.fullmatch(name) and int(name) < FIRST_OF_TEXT:
+    if WHOLE_NUMBER.fullmatch(name) and int(name) < FIRST_HASH:
         return int(name)
     digest = sha256(name.encode()).digest()
-    return FIRST_OF_TEXT + int.from_bytes(digest[:8], "big") % FIRST_OF_TEXT
+    return FIRST_HASH + int.from_bytes(digest[:8], "big") % FIRST_HASH
 
 
 def row_numbers(names: Any) -> np.ndarray:
-    """Return the numbers of row names, for ``fit(X, row_ids=...)``.
+    """Return the numbers of row names, for ``fit(X, ids=...)``.
 
     Parameters
     ----------
@@ -59,15 +59,13 @@ def row_numbers(names: Any) -> np.ndarray:
     names = np.asarray(names)
     if names.dtype.kind not in "iuOU":
         raise DtypeError(
-            f"ids have dtype {names.dtype}, of which no two need be the same when written and read "
-            "again; use integers or text."
+            f"ids must be integers or text, got dtype {names.dtype}; other values may change when "
+            "they are saved and read again."
         )
-    plain = names.dtype.kind in "iu" and (not names.size or 0 <= names.min() <= names.max() < 2**62)
-    numbers = (
-        names.astype(np.int64)
-        if plain
-        else np.array([row_number(str(name)) for name in names.tolist()], dtype=np.int64)
-    )
+    if names.dtype.kind in "iu" and ((names >= 0) & (names < FIRST_HASH)).all():
+        numbers = names.astype(np.int64)
+    else:
+        numbers = np.array([row_number(str(name)) for name in names.tolist()], dtype=np.int64)
     _check_unique(names, numbers)
     return numbers
 
@@ -78,6 +76,6 @@ def _check_unique(names: np.ndarray, numbers: np.ndarray) -> None:
     if len(twins):
         first, second = order[twins[0]], order[twins[0] + 1]
         raise HeatSketchError(
-            f"ids: row {first} is {names[first]!r} and row {second} is {names[second]!r}, which "
-            "would share their random numbers; give each row an id of its own."
+            f"ids must be different, but rows {first} and {second} would share random numbers "
+            f"({names[first]!r} and {names[second]!r}); rename one of them."
         )

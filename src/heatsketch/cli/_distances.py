@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,28 +10,30 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from heatsketch._core.atomic_file import file_errors
-from heatsketch.cli._console import Reply
-from heatsketch.cli._exit_codes import CommandError, ExitCode, as_exit_code
-from heatsketch.cli._models import load_sketch, positions
-from heatsketch.cli._options import Confidence, Overwrite
-from heatsketch.exceptions import FileFormatError, HeatSketchError
-from heatsketch.io import Block, check_different_files, table_writer
+from heatsketch._core.row_names import row_number
+from heatsketch.cli._models import load_sketch, places
+from heatsketch.cli._options import Confidence, Model, Overwrite
+from heatsketch.cli._tables import check_outputs
+from heatsketch.exceptions import FileFormatError
+from heatsketch.io import Block, table_writer
 
 COLUMNS = ["distance", "low", "high"]
 
 
 def distances(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model that embed saved.")],
+    model: Model,
     rows: Annotated[
         list[str] | None,
         typer.Argument(metavar="I J", help="Pairs of rows: their ids, or positions from 0."),
     ] = None,
     *,
     pairs: Annotated[
-        Path | None,
+        typer.FileText | None,
         typer.Option(
-            metavar="FILE", help="Text file of pairs, one a line; - is the standard input."
+            metavar="FILE",
+            encoding="utf-8-sig",
+            errors="replace",
+            help="Text file of pairs, one a line; - is the standard input.",
         ),
     ] = None,
     confidence: Confidence = 0.95,
@@ -41,69 +42,52 @@ def distances(
         typer.Option("--output", "-o", metavar="FILE", help="Table to write, instead of lines."),
     ] = None,
     overwrite: Overwrite = False,
-) -> Reply:
-    """Print how far rows of a model are from each other, with intervals.
+) -> dict[str, Any]:
+    """Print diffusion distances between rows of a model, with intervals.
 
-    An interval covers the error of the sketch only: not that of the sample, nor that of an
-    approximate graph. It holds for pairs that were chosen without looking at the sketch.
+    An interval covers the error of the sketch only, not that of the sample or of an approximate
+    graph. It is valid for pairs that were chosen without looking at the sketch.
 
-    A row is named by its id in the table that was embedded; by its position, counted from 0, if
-    that had no ids.
+    Rows are given by their ids in the table that was embedded, or by their positions, counted from
+    0, if the table had no ids.
+
+    Example: `heatsketch distances cells.heatsketch 0 1 0 2 --confidence 0.99`
     """
     if (pairs is None) == (not rows):
-        raise typer.BadParameter("give either pairs of rows, I J ..., or a file with --pairs.")
-    if output is not None:
-        check_different_files([model, *([pairs] if pairs else [])], output)
-    names = _pairs_of_file(pairs) if pairs is not None else _pairs_of_words(rows or [])
-    fitted = load_sketch(model)
-    ends = positions(fitted, model, [name for pair in names for name in pair]).reshape(-1, 2)
-    estimate = fitted.diffusion_distances(ends, confidence=confidence)
-    found = {"row": [one for one, _ in names], "other": [other for _, other in names]}
-    numbers = dict(zip(COLUMNS, estimate, strict=True))
-    result = {
-        "model": model,
-        "confidence": confidence,
-        "power": fitted.power,
-        "first_power": fitted.power_,
-        "n_pairs": len(names),
-    }
-    if output is not None:
-        _write(output, found, numbers, overwrite)
-        return Reply({**result, "output": output}, f"Written: {output}\n{len(names)} distances")
-    lines = ["\t".join([*found, *COLUMNS])]
-    for *ends_of_line, distance, low, high in zip(*found.values(), *numbers.values(), strict=True):
-        lines.append("\t".join([*ends_of_line, f"{distance:.6g}", f"{low:.6g}", f"{high:.6g}"]))
-    return Reply({**result, **found, **numbers}, "\n".join(lines))
+        raise typer.BadParameter("pass either rows, or --pairs.")
+    source = getattr(pairs, "name", "-")
+    check_outputs([model, source], output)
+    names = _pairs_of_names(rows or []) if pairs is None else _pairs_of_lines(source, pairs)
+    sketch = load_sketch(model)
+    ends = _positions(sketch, model, [name for pair in names for name in pair]).reshape(-1, 2)
+    estimate = dict(zip(COLUMNS, sketch.distances(ends, confidence=confidence), strict=True))
+    ids = {"row": [one for one, _ in names], "other": [other for _, other in names]}
+    if output is None:
+        return {**ids, **estimate}
+    with table_writer(output, COLUMNS, labels=list(ids), overwrite=overwrite) as writer:
+        writer.append(Block(np.column_stack([*estimate.values()]), labels=ids))
+    return {"model": model, "pairs": len(names), "confidence": confidence, "output": output}
 
 
-def _write(path: Path, names: dict[str, list[str]], numbers: dict[str, Any], over: bool) -> None:
-    writing = table_writer(path, COLUMNS, labels=list(names), overwrite=over)
-    with as_exit_code(ExitCode.OUTPUT, HeatSketchError, ImportError), writing as writer:
-        writer.append(Block(np.column_stack([*numbers.values()]), None, names))
+def _positions(sketch: Any, model: Path, names: list[str]) -> np.ndarray:
+    positions = places(sketch.numbers, np.array([row_number(name) for name in names]))
+    if (positions < 0).any():
+        some = ", ".join(map(str, sketch.ids[:3]))
+        raise typer.BadParameter(
+            f"row {names[int(np.argmin(positions))]!r} is not in {model}, whose ids are {some}, ..."
+        )
+    return positions
 
 
-def _pairs_of_words(words: list[str]) -> list[tuple[str, str]]:
-    if len(words) % 2:
-        message = f"{len(words)} rows are no pairs; give an even number of them."
-        raise CommandError(message, ExitCode.ARGUMENTS)
-    return list(zip(words[::2], words[1::2], strict=True))
+def _pairs_of_names(names: list[str]) -> list[tuple[str, str]]:
+    if len(names) % 2:
+        raise typer.BadParameter(f"pass two row ids for each pair, got {len(names)}.")
+    return list(zip(names[::2], names[1::2], strict=True))
 
 
-def _pairs_of_file(path: Path) -> list[tuple[str, str]]:
-    if str(path) == "-":
-        return _pairs_of_lines(path, sys.stdin)
-    with file_errors(path, doing="read"):
-        text = path.read_bytes()
-    try:
-        return _pairs_of_lines(path, text.decode("utf-8-sig").splitlines())
-    except UnicodeDecodeError as error:
-        remedy = "write two rows on each line"
-        raise FileFormatError(path, f"it is no text ({error})", remedy) from error
-
-
-def _pairs_of_lines(path: Path, lines: Iterable[str]) -> list[tuple[str, str]]:
+def _pairs_of_lines(path: str, lines: Iterable[str]) -> list[tuple[str, str]]:
     """Read two names per line, separated by a tab, else a comma, else blanks."""
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for number, line in enumerate(lines, start=1):
         text = line.strip("\r\n ")
         if not text or text.startswith("#"):
@@ -111,10 +95,9 @@ def _pairs_of_lines(path: Path, lines: Iterable[str]) -> list[tuple[str, str]]:
         separator = "\t" if "\t" in text else "," if "," in text else r"\s+"
         fields = [field.strip() for field in re.split(separator, text)]
         if len(fields) != 2:
-            raise FileFormatError(
-                path, f"line {number} is {text[:60]!r}, which is no pair", "write two rows on each"
-            )
-        found.append((fields[0], fields[1]))
-    if not found:
-        raise FileFormatError(path, "it has no pairs", "write two rows on each line")
-    return found
+            cause = f"line {number} must be two row ids, got {text[:60]!r}"
+            raise FileFormatError(path, cause, "write one pair on each line")
+        pairs.append((fields[0], fields[1]))
+    if not pairs:
+        raise FileFormatError(path, "it has no pairs", "write two row ids on each line")
+    return pairs

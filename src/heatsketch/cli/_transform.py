@@ -2,104 +2,57 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import warnings
 from typing import Annotated, Any
 
 import typer
 
 from heatsketch._core.progress import reporting_to, steps
-from heatsketch.cli._console import Reply
-from heatsketch.cli._exit_codes import CommandError, ExitCode
-from heatsketch.cli._models import load_embedding
-from heatsketch.cli._options import (
-    ColumnNames,
-    Header,
-    IdColumn,
-    Key,
-    LabelNames,
-    Output,
-    Overwrite,
-)
-from heatsketch.cli._rows import (
-    Rows,
-    Wanted,
-    check_block,
-    columns_text,
-    component_names,
-    named_in_file,
-    open_rows,
-    open_wanted,
-    rows_output,
-)
-from heatsketch.io import check_different_files
+from heatsketch.cli._models import load_transformer, open_like
+from heatsketch.cli._options import Model, Output, Overwrite, TableOptions
+from heatsketch.cli._tables import about, check_block, check_outputs, output_like
 
 BLOCK_BYTES = 2**25  # of the rows embedded at a time
 
 
 def transform(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model that embed saved.")],
-    input: Annotated[Path, typer.Argument(metavar="INPUT", help="A table of new rows.")],
+    model: Model,
+    input: Annotated[str, typer.Argument(metavar="INPUT", help="A table of new rows.")],
     *,
     output: Output,
-    columns: ColumnNames = None,
-    labels: LabelNames = None,
-    ids: IdColumn = None,
-    key: Key = None,
-    header: Header = None,
     overwrite: Overwrite = False,
-) -> Reply:
-    """Embed new rows by the rule that embedded those of the model.
+    table: TableOptions,
+) -> dict[str, Any]:
+    """Embed new rows with a fitted model.
 
-    Columns are found by the names that the model knows, in whatever order they come. The table
-    is never in memory as a whole.
+    Columns are matched by their names, in any order. The table is read in blocks.
+
+    Example: `heatsketch transform cells.heatsketch new.parquet -o new_embedding.parquet`
     """
-    check_different_files([model, input], output)
-    fitted = load_embedding(model)
-    known = getattr(fitted, "feature_names_in_", None)
-    if columns is None and known is not None:
-        columns = known.tolist()
-    wanted = Wanted(columns, labels, ids, key, header)
-    rows = open_rows(input, wanted)
-    _check_columns(rows, fitted, model)
-    fitted.__dict__.pop("feature_names_in_", None)  # blocks are arrays without names
-    dtype, n_components = fitted.embedding_.dtype, fitted.embedding_.shape[1]
-    names = component_names(n_components)
-    with rows_output(output, rows, names=names, dtype=dtype, overwrite=overwrite) as write:
-        n_rows = _write_blocks(fitted, input, wanted, write)
-    result = {"model": model, "input": input, "output": output}
-    return Reply(
-        {**result, "rows": n_rows, "components": n_components, "column_names": rows.columns},
-        f"Written: {output}\n{n_rows} rows, {n_components} components\n"
-        f"{columns_text(rows.columns)}",
-    )
+    check_outputs([model, input], output)
+    fitted = load_transformer(model)
+    rows = open_like(fitted, model, input, table)
+    n_components, dtype = fitted.embedding_.shape[1], fitted.embedding_.dtype
+    names = [f"heatsketch{column}" for column in range(n_components)]
+    options: dict[str, Any] = {"dtype": dtype, "overwrite": overwrite}
+    with output_like(output, names, rows, table, **options) as writer:
+        _write_blocks(fitted, rows, writer)
+    return {"model": model, **about(rows, table), "components": n_components, "output": output}
 
 
-def _check_columns(rows: Rows, fitted: Any, model: Path) -> None:
-    if rows.shape is None:
-        raise CommandError(
-            f"{rows.path} is a graph, and nodes of another graph are none of {model}; use embed.",
-            ExitCode.DATA,
-        )
-    if rows.shape[1] != fitted.n_features_in_:
-        raise CommandError(
-            f"{rows.path} has {rows.shape[1]} columns of numbers, and {model} was fitted to "
-            f"{fitted.n_features_in_}; choose them with --columns, and leave others out with "
-            "--labels or --ids.",
-            ExitCode.DATA,
-        )
-
-
-def _write_blocks(fitted: Any, path: Path, wanted: Wanted, write: Any) -> int:
-    table = open_wanted(path, wanted)
-    step = max(1, BLOCK_BYTES // (len(table.names) * table.dtype.itemsize))
-    done, start = steps("embedding", -(-table.n_rows // step)), 0
-    for block in table.blocks(step):
-        check_block(table, block, start)
-        # The progress of a block would hide that of all rows.
+def _write_blocks(fitted: Any, rows: Any, writer: Any) -> None:
+    step = max(1, BLOCK_BYTES // (len(rows.names) * rows.dtype.itemsize))
+    done, start = steps("embedding", -(-rows.n_rows // step)), 0
+    for block in rows.blocks(step):
+        check_block(rows, block, start)
+        # Only the progress of all rows is shown, not that of each block.
         silence = reporting_to(lambda name, n_steps: lambda: None)
-        with silence, named_in_file(path, block, table.names, first_row=start):
+        with silence, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             Y = fitted.transform(block.X)
-        write(Y, block)
+        for warning in caught:  # row numbers in the message are those of the block
+            place = f"{rows.path}, rows from {start} on" if start else rows.path
+            warnings.warn(f"{place}: {warning.message}", warning.category, stacklevel=2)
+        writer.append(block._replace(X=Y))
         start += block.X.shape[0]
         done()
-    return start

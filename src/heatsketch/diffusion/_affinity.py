@@ -2,8 +2,8 @@ r"""From squared distances to affinities: the Gaussian kernel.
 
 .. math:: K_{ij} = \exp(-d^2_{ij} / \varepsilon)
 
-The diagonal is kept, :math:`K_{ii} = 1`: with it a symmetric ``K`` always has a bistochastic
-normalization, no row is empty, and a walk on a bipartite graph does not oscillate forever.
+The diagonal is kept, :math:`K_{ii} = 1`. So a symmetric ``K`` always has a bistochastic
+normalization, no row is empty, and a random walk on a bipartite graph does not oscillate forever.
 
 Other tools parametrize the same kernel differently. Our ``epsilon`` is
 
@@ -17,8 +17,8 @@ Where the density varies a lot, each point may have its own scale: see :func:`lo
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import replace
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,13 @@ from scipy import sparse
 from heatsketch._core import kernels
 from heatsketch._core.checks import check_rows, plain_distances
 from heatsketch._core.parallel import in_threads
-from heatsketch._core.partitioned import RowBlocks, is_lazy
-from heatsketch._core.row_chunks import by_chunks, scaled_values
+from heatsketch._core.partitioned import RowBlocks
+from heatsketch._core.row_chunks import by_chunks
+from heatsketch.diffusion._operator import scaled_matrix
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.graph._pairwise import DistanceTiles
 
 LOCAL_NEIGHBOR = 7  # the distance to this neighbour is the local scale of a point
-SELF_LOOP = 0.1  # of a graph node, relative to its strongest link; docs/background/parameters.md
+SELF_LOOP = 0.1  # relative to the strongest link of a node; see docs/background/parameters.md
 TILE_ENTRIES = 2_000_000  # distances that each thread processes at a time
 
 
@@ -61,13 +61,10 @@ def gaussian_affinity(d2: Any, *, epsilon: float) -> Any:
     array([[1.   , 0.135],
            [0.135, 1.   ]])
     """
+    epsilon = _checked_epsilon(epsilon)
     if isinstance(d2, RowBlocks):
         return d2.map_blocks(partial(gaussian_affinity, epsilon=epsilon))
-    epsilon, d2 = _checked_epsilon(epsilon), _squares(d2)
-    if isinstance(d2, DistanceTiles):
-        return d2.map_entries(partial(_affinities, epsilon=epsilon))
-    if is_lazy(d2):
-        return d2.map_blocks(partial(_affinities, epsilon=epsilon), dtype=d2.dtype)
+    d2 = plain_distances(d2, "d2")
     if not sparse.issparse(d2):
         return _affinities(d2, epsilon)
     K = copy(d2)  # a shallow copy: it shares the indices
@@ -75,23 +72,18 @@ def gaussian_affinity(d2: Any, *, epsilon: float) -> Any:
     return K
 
 
-def _squares(d2: Any) -> Any:
-    """Return squared distances in memory as plain floats, and others unchanged."""
-    is_elsewhere = isinstance(d2, DistanceTiles) or is_lazy(d2)
-    return d2 if is_elsewhere else plain_distances(d2, "d2")
-
-
 def _checked_epsilon(epsilon: float) -> float:
-    if np.ndim(epsilon) or isinstance(epsilon, str) or epsilon is None or not epsilon > 0:
+    if not (isinstance(epsilon, Real) and epsilon > 0):
         raise HeatSketchError(
-            f"epsilon={epsilon!r} must be positive; use estimate_epsilon(d2).epsilon, for instance."
+            f"epsilon must be a number > 0, got {epsilon!r}; use estimate_epsilon(d2).epsilon, for "
+            "instance."
         )
-    limits = np.finfo(np.float64)  # clip large integers and infinity, since 0 / 0 is nan
+    limits = np.finfo(np.float64)  # clip tiny and infinite values, since 0 / 0 is NaN
     return min(max(float(epsilon), float(limits.tiny)), float(limits.max))
 
 
 def _affinities(d2: np.ndarray, epsilon: float) -> np.ndarray:
-    """Return the affinities of an array, by the same polynomial on all machines."""
+    """Return the affinities of an array, with the same bits on all machines."""
     d2 = np.ascontiguousarray(d2)
     K = np.empty_like(d2)
     entries, out = d2.reshape(-1), K.reshape(-1)
@@ -103,10 +95,9 @@ def _affinities(d2: np.ndarray, epsilon: float) -> np.ndarray:
 def gaussian_affinity_rows(d2: Any, *, epsilon: float) -> Any:
     """Gaussian affinity of new to training points, each row up to a factor.
 
-    The weights of a new point do not depend on such a factor (see
-    :mod:`heatsketch.diffusion._normalization`), so every row is scaled so that its largest
-    affinity is one. This does not change the row of a training point, and keeps the row of a point
-    far from all others from underflowing to zero.
+    Every row is scaled so that its largest affinity is one. So the row of a point far from all
+    others does not underflow to zero, and the row of a training point is unchanged. The weights of
+    a new point do not depend on the factor (see :mod:`heatsketch.diffusion._normalization`).
 
     Parameters
     ----------
@@ -116,13 +107,6 @@ def gaussian_affinity_rows(d2: Any, *, epsilon: float) -> Any:
     Returns
     -------
     array or CSR array of shape (n_new, n_points)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion._affinity import gaussian_affinity_rows
-    >>> gaussian_affinity_rows(np.array([[1e6, 1e6 + 1]]), epsilon=1.0).round(3)
-    array([[1.   , 0.368]])
     """
     nearest = nearest_squares(d2)
     if sparse.issparse(d2):
@@ -133,15 +117,7 @@ def gaussian_affinity_rows(d2: Any, *, epsilon: float) -> Any:
 
 
 def nearest_squares(d2: Any) -> np.ndarray:
-    """Return the smallest squared distance in each row; stored ones if sparse.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion._affinity import nearest_squares
-    >>> nearest_squares(np.array([[4.0, 1.0], [0.0, 9.0]]))
-    array([1., 0.])
-    """
+    """Return the smallest squared distance in each row, of the stored ones if sparse."""
     if not sparse.issparse(d2):
         return d2.min(axis=1)
     nearest = np.zeros(d2.shape[0], d2.dtype)
@@ -160,11 +136,11 @@ def local_scales(d2: Any, *, least: float = 0.0) -> np.ndarray:
 
     Parameters
     ----------
-    d2 : array, sparse matrix or DistanceTiles of shape (n_rows, n_points)
+    d2 : array or sparse matrix of shape (n_rows, n_points)
         Squared distances, including that of each point to itself.
     least : float, default=0.0
-        Lower bound of the scales, needed for points all of whose neighbours are duplicates. If 0,
-        the smallest positive scale is used.
+        Lower bound of the scales, for points whose neighbours are all duplicates. If 0, the
+        smallest positive scale is used.
 
     Returns
     -------
@@ -178,10 +154,11 @@ def local_scales(d2: Any, *, least: float = 0.0) -> np.ndarray:
     >>> local_scales(neighbor_graph(np.arange(20.0)[:, np.newaxis]))[[0, 10]]
     array([7., 4.])
     """
-    d2 = _squares(d2)
+    if not isinstance(d2, RowBlocks):
+        d2 = plain_distances(d2, "d2")
     check_rows(d2, "d2")
     scales = np.sqrt(_neighbor_squares(d2).astype(np.float64))
-    # If all points are duplicates of each other, any scale will do.
+    # If all points are duplicates, the scale has no effect.
     least = least or float(np.where(scales > 0, scales, np.inf).min())
     return np.maximum(scales, least if least < np.inf else 1.0)
 
@@ -191,71 +168,47 @@ def locally_scaled(d2: Any, rows: np.ndarray, columns: np.ndarray) -> Any:
 
     Parameters
     ----------
-    d2 : array, CSR array or DistanceTiles of shape (n_rows, n_points)
+    d2 : array or CSR array of shape (n_rows, n_points)
     rows, columns : arrays
         Scales :math:`\sigma` of rows and columns.
 
     Returns
     -------
-    array, CSR array or DistanceTiles like ``d2``
+    array or CSR array like ``d2``
         To be used with a bandwidth of one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion._affinity import locally_scaled
-    >>> locally_scaled(np.array([[8.0]]), np.array([2.0]), np.array([4.0]))
-    array([[1.]])
     """
     if isinstance(d2, RowBlocks):
         return d2.scaled(1 / rows, 1 / columns)
-    if isinstance(d2, DistanceTiles):
-        return replace(d2, scales=(1 / rows).astype(d2.dtype))
     if not sparse.issparse(d2):
         scaled = np.multiply.outer((1 / rows).astype(d2.dtype), (1 / columns).astype(d2.dtype))
         scaled *= d2
         return scaled
-    if (len(rows), len(columns)) != d2.shape:
-        raise HeatSketchError(
-            f"rows and columns have {len(rows)} and {len(columns)} scales for d2 of shape "
-            f"{d2.shape}; pass a scale for each row and each column, from local_scales."
-        )
-    scaled = copy(d2)  # a shallow copy: it shares the indices
-    scaled.data = scaled_values(d2, 1 / rows, 1 / columns)
-    return scaled
+    return scaled_matrix(d2, 1 / rows, 1 / columns)
 
 
 def _neighbor_squares(d2: Any) -> np.ndarray:
     """Return the seventh smallest positive entry of each row, or the largest."""
     if isinstance(d2, RowBlocks):
         return d2.map_rows(_neighbor_squares)
-    if sparse.issparse(d2):
-        out = np.zeros(d2.shape[0], d2.dtype)
-        arrays = d2.indptr, d2.data, LOCAL_NEIGHBOR, out
-        by_chunks(partial(kernels.positive_places, *arrays), d2.shape[0])
-        return out
-    rows = d2.tile if isinstance(d2, DistanceTiles) else d2.__getitem__
-    step = max(1, TILE_ENTRIES // d2.shape[1])
-    starts = range(0, d2.shape[0], step)
-    # A chunk at a time, since numpy makes full-size copies.
-    return np.concatenate(in_threads(lambda i: _places(rows(slice(i, i + step))), starts))
+    entries = (d2.indptr, d2.data) if sparse.issparse(d2) else entries_of_rows(d2)
+    out = np.zeros(d2.shape[0], d2.dtype)
+    by_chunks(partial(kernels.positive_places, *entries, LOCAL_NEIGHBOR, out), len(out))
+    return out
 
 
-def _places(squares: np.ndarray) -> np.ndarray:
-    above = np.where(squares > 0, squares, np.inf)
-    place = min(LOCAL_NEIGHBOR, squares.shape[1]) - 1
-    found = np.partition(above, place, axis=1)[:, place]
-    return np.where(found < np.inf, found, squares.max(axis=1)).astype(squares.dtype)
+def entries_of_rows(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return where rows start, and all entries, as ``indptr`` and ``data`` of a CSR array."""
+    return np.arange(array.shape[0] + 1) * array.shape[1], array.ravel()
 
 
 def with_self_loops(K: Any) -> Any:
-    r"""Add missing self-loops to a graph, a tenth of each node's strongest link.
+    r"""Add missing self-loops to a graph: a tenth of each node's strongest link.
 
     .. math:: K_{ii} = \tfrac{1}{10} \max_j K_{ij}
 
-    Without self-loops a walk may oscillate forever: on a bipartite graph it never mixes.
-    Heavier self-loops would hold heat at nodes of low degree, whose rows would then outweigh all
-    others. An isolated node gets a self-loop of one.
+    Without self-loops a random walk on a bipartite graph oscillates forever. With heavier ones,
+    heat stays at nodes of low degree, and their rows outweigh all others. An isolated node gets a
+    self-loop of one.
 
     Parameters
     ----------
@@ -280,34 +233,19 @@ def with_self_loops(K: Any) -> Any:
 
 
 def add_self_loops(K: Any, rows: np.ndarray, columns: np.ndarray) -> Any:
-    """Add a tenth of the strongest link of each of some rows, at the given columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion._affinity import add_self_loops
-    >>> add_self_loops(np.array([[2.0, 0.0, 4.0]]), np.array([0]), np.array([1]))
-    array([[2. , 0.4, 4. ]])
-    """
+    """Add a tenth of the strongest link of each of some rows, at the given columns."""
     if not len(rows):
         return K
     largest = K.max(axis=1)
     largest = largest.toarray().ravel() if sparse.issparse(largest) else np.asarray(largest)
-    loops = np.where(largest == 0, 1, SELF_LOOP * largest).astype(K.dtype)[rows]
+    dtype = np.result_type(K.dtype, np.float32)  # a tenth of an integer is not an integer
+    loops = np.where(largest == 0, 1, SELF_LOOP * largest).astype(dtype)[rows]
     added = sparse.csr_array((loops, (rows, columns)), shape=K.shape)
     return sparse.csr_array(K + added) if sparse.issparse(K) else K + added.toarray()
 
 
 def strongest_columns(K: Any) -> np.ndarray:
-    """Return the column of the largest entry of each row, the first one if tied.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion._affinity import strongest_columns
-    >>> strongest_columns(np.array([[0.5, 1.0], [1.0, 0.5]]))
-    array([1, 0])
-    """
+    """Return the column of the largest entry of each row; ties give the first column."""
     return np.asarray(K.argmax(axis=1)).ravel()
 
 
@@ -320,16 +258,8 @@ def isolated_fraction(K: Any, sums: Any, *, linked_only: bool = False) -> float:
     sums : vector of shape (n,)
         ``K 1``.
     linked_only : bool, default=False
-        Whether points without any link are left out: an isolated node of a graph is a connected
-        component of its own. If no point has a link, none is left out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion._affinity import isolated_fraction
-    >>> K = np.array([[1.0, 1e-9, 1e-9], [1e-9, 1.0, 0.5], [1e-9, 0.5, 1.0]])
-    >>> isolated_fraction(K, K @ np.ones(3))
-    0.3333333333333333
+        Whether to ignore points without any link, such as isolated nodes of a graph. If no point
+        has a link, none is ignored.
     """
     diagonal = K.map_rows(_diagonal) if isinstance(K, RowBlocks) else K.diagonal()
     links = 1 - diagonal / sums

@@ -4,12 +4,12 @@ r"""All diffusion times at once: a sum that needs no choice of a power.
           f(x) = \sum_{p \ge p_0} \alpha^{p - p_0} x^p = \frac{x^{p_0}}{1 - \alpha x},
           \qquad \alpha = 1 - \frac{1}{T}
 
-:math:`\tilde A` is the heat operator without its stationary direction and ``T`` the horizon: a
+:math:`\tilde A` is the heat operator without its stationary direction. ``T`` is the horizon: a
 fraction ``1 / T`` of the heat is lost at every step. For ``p_0 = 1`` and large ``T`` the distance
 between rows of :math:`f(\tilde A)` is that of diffusion pseudotime (Haghverdi et al., 2016). Rows
-are divided by the stationary direction :math:`v`: between rows of :math:`f(\tilde A)` itself, an
-eigenvalue near one would compare densities. Its eigenvector is nearly proportional to :math:`v`
-within each of two weakly connected parts, and its weight is up to ``T``.
+are divided by the stationary direction :math:`v`. Otherwise distances would compare densities if
+two parts of the graph are weakly connected: the eigenvector of an eigenvalue near one is then
+almost proportional to :math:`v` within each part, and its weight is up to ``T``.
 
 ``f`` is applied as a fixed polynomial. With the spectrum of :math:`\tilde A` in ``[low, high]``
 mapped to ``[-1, 1]`` by ``z(x)``, and ``z_0 = z(1 / alpha)``,
@@ -20,14 +20,18 @@ mapped to ``[-1, 1]`` by ``z(x)``, and ``z_0 = z(1 / alpha)``,
             \sum_{j < n} (2 - [j = 0]) \frac{\sinh (n - j) \theta}{\sinh \theta} T_j(z),
           \qquad \cosh \theta = z_0.
 
-The relative error at every eigenvalue in ``[low, high]`` is at most :math:`1 / T_n(z_0)`, so this
+The relative error at every eigenvalue in ``[low, high]`` is at most :math:`1 / T_n(z_0)`, which
 also bounds the relative error of every distance. No inner products are needed: the number of
-products is known in advance, and the polynomial depends on ``A`` alone, not on ``G``.
+products is known in advance, and the polynomial depends only on ``A``, not on ``G``.
+
+A sketch starts its sum at the first power ``p_0`` at which the number of directions of its heat
+kernel has settled. The sum commutes with the steps, so it is applied as soon as the sketch resolves
+the heat kernel: its directions can be counted only then (docs/background/method.md).
 
 In a graph of several connected components each component has its own stationary direction. All of
-them are left out, so that distances within a component are those of the component alone, times one
-factor, since :math:`v` has length one in the whole graph. Components are moved apart as a whole:
-see :meth:`Components.offsets`.
+them are removed, so distances within a component are those of the component alone, up to a common
+factor, since :math:`v` has length one in the whole graph. Then components are moved apart: see
+:meth:`Components.offsets`.
 """
 
 from __future__ import annotations
@@ -42,7 +46,14 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh_tridiagonal
 
-from heatsketch._core.partitioned import PIECE, as_block, computed, from_each_block, normal_vector
+from heatsketch._core.partitioned import (
+    PIECE,
+    as_block,
+    computed,
+    from_each_block,
+    normal_vector,
+    piece_sums,
+)
 from heatsketch._core.progress import steps
 from heatsketch.diffusion._chebyshev import (
     Interval,
@@ -52,40 +63,53 @@ from heatsketch.diffusion._chebyshev import (
     machine_epsilon,
     ratio,
 )
+from heatsketch.diffusion._heat_trace import (
+    HeatTrace,
+    diffuse_until_few,
+    diffuse_until_settled,
+)
+from heatsketch.diffusion._sketch import diffuse
 
-# Results level off at 1000 for real data, and at 10,000 for most curves: docs/background/method.md.
-# Where heat spreads more slowly, pseudotime uses the first of HORIZONS that is long enough. The
-# number of products grows with the root of the horizon, to 3750 for the longest.
+# The heat kernel is resolved once the number of its directions is at most this many times the
+# number of components.
+DIRECTIONS_PER_COMPONENT = 6
+LARGEST_POWER = 128  # of either part
+# Longer horizons do not change results for real data above 1000, and for most curves above 10,000:
+# see docs/background/method.md.
 HORIZON = 10_000
+# Pseudotime uses the first of these that is long enough for the slowest direction. The number of
+# products grows with the square root of the horizon, up to 3750 for the last one.
 HORIZONS = (HORIZON, 10 * HORIZON, 100 * HORIZON)
-# Relative error of distances; that of a sketch of 64 components is 9 %.
-TOLERANCE = 0.01
-# Lanczos: checked after FIRST_CHECK steps, and then after every quarter more. The interval is
-# settled once the residual of the largest Ritz value is at most SETTLED of the gap to the end. It
-# is accepted if later checks find no eigenvalue beyond, until the probability that one lies beyond
-# by HIDDEN of the gap, as that of a small group may, is below RISK for any spectrum. Of 8 graphs
-# built to hide one (test_all_times.py), none did then; without this rule, 3 did.
-FIRST_CHECK, MOST_STEPS, SETTLED, HIDDEN, RISK = 16, 1000, 0.25, 0.5, 0.5
-# Distance between connected components, in units of the root mean square row of the embedding.
-SEPARATION = 8
-GRID = 64
-QUARTERS = tuple(math.sqrt(math.sqrt(2.0**quarter)) for quarter in range(4))  # 2**(1/4) and so on
+TOLERANCE = 0.01  # relative error of distances; a sketch of 64 components has 9 %
+FIRST_CHECK = 16  # Lanczos steps before the first check; the number grows by a quarter each time
+MOST_STEPS = 1000  # Lanczos steps for the default horizon
+# The interval is settled if the residual of the largest Ritz value is at most this share of its gap
+# to the end of the spectrum.
+SETTLED = 0.25
+# A settled interval is accepted if further checks do not extend it, until the probability is below
+# MISS_PROBABILITY that an eigenvalue is higher by more than MISS_MARGIN of the gap. Without these
+# further checks, Lanczos misses the largest eigenvalue of 3 of the 8 graphs in test_all_times.py.
+MISS_MARGIN = 0.5
+MISS_PROBABILITY = 0.5
+SEPARATION = 8  # of components, in units of the root mean square row of the embedding
+GRID = 64  # the lower end of the spectrum is rounded down to a multiple of 1 / GRID
+QUARTERS = tuple(math.sqrt(math.sqrt(2.0**quarter)) for quarter in range(4))  # 2**(quarter / 4)
 
 
 class Resolvent(NamedTuple):
-    r"""A sum over all times that lacks the last product with ``A``.
+    r"""A sum over all times before the last product with ``A``.
 
     Attributes
     ----------
     block : array of shape (n, k)
         :math:`W = (I - \alpha \tilde A)^{-1} B` for the given block ``B``.
     n_products : int
-        Products with ``A``, those of single vectors not counted.
+        Products of ``A`` with blocks.
     horizon : float
         ``T``, given or chosen.
     interval : Interval
         Where the polynomial approximates the sum. It ends at one if the slowest direction decays
-        more slowly than the horizon, so that distances along it saturate.
+        more slowly than the horizon; distances along it then saturate.
     """
 
     block: Any
@@ -120,8 +144,8 @@ def sketch_all_times(
     labels : array of int of shape (n,), optional
         Connected component of each row, numbered from 0; omit it if there is only one.
     tolerance : float, default=0.01
-        Bound of the relative error of distances. Those to a small, almost disconnected group of
-        points may exceed it if Lanczos misses the group, which is unlikely.
+        Bound of the relative error of distances. The error may be larger for a small, almost
+        disconnected group of points if Lanczos misses the group, which is unlikely.
     horizon : float, default=10000
         ``T``: a fraction ``1 / T`` of the heat is lost at every step.
 
@@ -154,15 +178,7 @@ def sketch_all_times(
 
 
 def all_times_weights(values: np.ndarray, first_power: float) -> np.ndarray:
-    r"""Return :math:`f(x) = x^{p_0} / (1 - \alpha x)` for some eigenvalues.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion._all_times import all_times_weights
-    >>> all_times_weights(np.array([0.9, 0.5]), 1).round(1)
-    array([9., 1.])
-    """
+    r"""Return :math:`f(x) = x^{p_0} / (1 - \alpha x)` for some eigenvalues."""
     return values**first_power / (1 - (1 - 1 / HORIZON) * values)
 
 
@@ -191,27 +207,16 @@ def resolvent(
         direction does not exceed.
     interval : Interval, optional
         Interval that contains the spectrum without the stationary directions; by default it is
-        estimated. Two sums are only comparable if theirs is the same.
+        estimated. Two sums can be compared only if their intervals are the same.
 
     Returns
     -------
     Resolvent
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion import heat_operator, symmetric_scaling
-    >>> from heatsketch.diffusion._all_times import resolvent
-    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
-    >>> A = heat_operator(K, symmetric_scaling(K))
-    >>> resolvent(A, np.array([[1.0], [-1.0]]), tolerance=1e-6).block.round(3)
-    array([[ 1.5],
-           [-1.5]])
     """
     if horizon is None or interval is None:
         horizon, interval = _first_long_enough(A, components, [horizon] if horizon else HORIZONS)
     interval = Interval(*map(float, interval))
-    end, found, n_products = horizon / (horizon - 1), None, 0
+    end, total, n_products = horizon / (horizon - 1), None, 0
     while True:
         block = without_stationary(A, block, components, out=block)
         coefficients, size = _coefficients(interval, end, tolerance), frobenius_norm(block)
@@ -220,12 +225,12 @@ def resolvent(
         for degree in range(1, len(coefficients) + 1):
             vectors.advance(degree)
             done()
-        found = vectors.totals[0] if found is None else found + vectors.totals[0]
+        total = vectors.totals[0] if total is None else total + vectors.totals[0]
         n_products += vectors.degree
         if interval == WHOLE or ratio(frobenius_norm(vectors.current), size) <= 2:
-            found = without_stationary(A, found, components, out=found)
-            return Resolvent(found, n_products, horizon, interval)
-        # The vectors grew, so eigenvalues lie outside. The remaining right-hand side is known.
+            total = without_stationary(A, total, components, out=total)
+            return Resolvent(total, n_products, horizon, interval)
+        # The vectors grew, so there are eigenvalues outside the interval. Solve for the residual.
         block = vectors.current / math.cosh(vectors.degree * math.acosh(_pole(interval, end)))
         interval = WHOLE
 
@@ -248,8 +253,8 @@ def _coefficients(interval: Interval, end: float, tolerance: float) -> np.ndarra
     """Return the coefficients of the polynomial in the docstring of this module."""
     width = interval.high - interval.low
     n = math.ceil(math.acosh(1 / tolerance) / math.acosh(_pole(interval, end)))
-    # sinh(j t) / sinh(t) is the polynomial U_{j-1}, and cosh(n t) is T_n: by recurrence they are
-    # bit-identical on every machine.
+    # sinh(j t) / sinh(t) is the polynomial U_{j-1}, and cosh(n t) is T_n. Computed by recurrence,
+    # they are bit-identical on every machine.
     pole, second = _pole(interval, end), [0.0, 1.0]
     while len(second) <= n:
         second.append(2 * pole * second[-1] - second[-2])
@@ -265,73 +270,143 @@ def _pole(interval: Interval, end: float) -> float:
     return (2 * end - high - low) / (high - low)
 
 
+# --- the sum of a sketch -------------------------------------------------------------------------
+
+
+class Times(NamedTuple):
+    """Where a sum over all diffusion times starts, and how it was computed.
+
+    Attributes
+    ----------
+    first_power : int
+        The first power of the sum, at most 255.
+    heat_trace : HeatTrace
+        Up to the first power that the sketch resolves; the sum starts there or some steps later.
+    interval : array of shape (2,)
+        Interval of eigenvalues on which a polynomial approximates the sum.
+    n_products : int
+        Number of products with the operator.
+    """
+
+    first_power: int
+    heat_trace: HeatTrace
+    interval: Any
+    n_products: int
+
+    @property
+    def resolved_power(self) -> int:
+        """The first power at which the sketch resolves the heat kernel."""
+        return int(self.heat_trace.powers[-1])
+
+
+def sum_over_times(
+    A: Any,
+    G: Any,
+    n_components: int,
+    components: Components | None,
+    times: Times | None = None,
+    *,
+    few: float | None = None,
+) -> tuple[Any, Times]:
+    """Return the sum over all times, except for the last step, and where it starts.
+
+    Parameters
+    ----------
+    A : HeatOperator
+    G : array of shape (n, at least n_components)
+        A random matrix, which is overwritten. All its columns are used to choose ``times``, which
+        needs ``FEWEST_COLUMNS`` of them, and the first ``n_components`` for the sum.
+    n_components : int
+    components : Components or None
+        The connected components, if there are several.
+    times : Times, optional
+        Those of a sketch with which the result will be compared; chosen by default. If its interval
+        is None, the horizon grows until heat has spread over the graph.
+    few : float, optional
+        Number of directions from which on the kernel counts as resolved.
+    """
+    few = DIRECTIONS_PER_COMPONENT * n_components if few is None else few
+    if times is None and n_components < G.shape[1]:
+        _, times = sum_over_times(A, G.copy(), G.shape[1], components, few=few)
+    G = G[:, :n_components] if components is None else components.deflate(G[:, :n_components])
+    horizon: float | None = HORIZON
+    interval = None if times is None else times.interval
+    if times is None:
+        block, trace = diffuse_until_few(A, G, few, largest=LARGEST_POWER)
+    else:
+        trace, horizon = times.heat_trace, None if interval is None else HORIZON
+        block = diffuse(A, G, power=min(times.resolved_power, times.first_power) - 1)
+    del G
+    solved = resolvent(A, block, components=components, horizon=horizon, interval=interval)
+    del block
+    if times is None:
+        before_last, curve = diffuse_until_settled(A, solved.block, largest=LARGEST_POWER)
+        first_power = int(trace.powers[-1]) + len(curve.powers) - 1
+    else:
+        first_power = times.first_power
+        steps_left = max(first_power - times.resolved_power, 0)
+        before_last = diffuse(A, solved.block, power=steps_left)
+    made = Times(first_power, trace, np.array(solved.interval), first_power + solved.n_products)
+    return without_stationary(A, before_last, components, out=before_last), made
+
+
 # --- where the spectrum lies --------------------------------------------------------------------
 
 
 def spectrum(A: Any, components: Components | None = None, end: float = 1.0) -> Interval:
-    """Return an interval that holds the nonstationary spectrum of ``A``.
+    """Return an interval that contains the nonstationary spectrum of ``A``.
 
     Lanczos steps on one random vector are taken until the distance between the largest eigenvalue
-    and ``end`` is known. Both ends are rounded outwards to a grid, so that they depend on ``A``
-    alone.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion import heat_operator, symmetric_scaling
-    >>> from heatsketch.diffusion._all_times import spectrum
-    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
-    >>> low, high = spectrum(heat_operator(K, symmetric_scaling(K)))
-    >>> low < 1 / 3 < high < 0.5
-    True
+    and ``end`` is known. Both ends are rounded outwards to a grid, so that rounding errors do not
+    change them.
     """
     current = without_stationary(A, normal_vector(A.stationary)[:, np.newaxis], components)
     length = math.sqrt(_products(current, current)[0])
     if not length > 0:
-        return Interval(0.0, 0.5)  # nothing but stationary directions
+        return Interval(0.0, 0.5)  # there are only stationary directions
     current, previous, check = current / length, None, FIRST_CHECK
     diagonal, side, interval = list[float](), [0.0], None
     for n_steps in range(1, min(_most_steps(end), A.shape[0]) + 1):
         w, factors = A.stationary_coefficients(current), (1.0, 0.0, side[-1])
         following, _ = A.step(current, w, factors=factors, out=previous)
-        square, along, beyond = _products(current, following)
+        square, along, next_square = _products(current, following)
         diagonal.append(float(along / square))
-        # The square is one up to rounding; dividing by it keeps that error from growing.
-        side.append(math.sqrt(max(beyond - along**2 / square, 0.0)))
+        # The square is one up to rounding; without the division, that error would grow.
+        side.append(math.sqrt(max(next_square - along**2 / square, 0.0)))
         if side[-1] < 16 * machine_epsilon(A.dtype):
             break
         if n_steps == check:
             low, largest, residual = _ends(diagonal, side)
             if end - largest <= 2 * (end - 1):
                 break
-            found = _interval(low, largest, residual, end)
-            if interval is None or found.high > interval.high:
-                interval = found if residual <= SETTLED * (end - largest) else None
-            elif _hidden(n_steps, A.shape[0]) * (end - low) <= HIDDEN * (end - largest):
+            estimate = _interval(low, largest, residual, end)
+            if interval is None or estimate.high > interval.high:
+                interval = estimate if residual <= SETTLED * (end - largest) else None
+            elif _miss_bound(n_steps, A.shape[0]) * (end - low) <= MISS_MARGIN * (end - largest):
                 return interval
             check = 5 * check // 4
         following = computed(A.matrix, (following - diagonal[-1] * current) / side[-1])
         if components is not None:
             following = components.deflate(following)
         previous, current = current, following
-    found = _interval(*_ends(diagonal, side), end)
-    return interval if interval is not None and found.high <= interval.high else found
+    estimate = _interval(*_ends(diagonal, side), end)
+    return interval if interval is not None and estimate.high <= interval.high else estimate
 
 
 def _most_steps(end: float) -> int:
-    """Return the largest number of Lanczos steps, which grows as that of products does."""
+    """Return the largest number of Lanczos steps, which grows like the number of products."""
     return MOST_STEPS if end == 1 else round(MOST_STEPS * max(1, (HORIZON * (end - 1)) ** -0.5))
 
 
-def _hidden(n_steps: int, n_rows: int) -> float:
-    """Bound how far an eigenvalue lies beyond the largest Ritz value.
+def _miss_bound(n_steps: int, n_rows: int) -> float:
+    """Bound how far the largest eigenvalue is above the largest Ritz value.
 
     The bound is relative to the width of the spectrum, and is exceeded with a probability below
-    ``RISK`` for any spectrum: theorem 4.2 of Kuczynski and Wozniakowski (1992), Estimating the
-    largest eigenvalue by the power and Lanczos algorithms with a random start, SIAM J. Matrix Anal.
-    Appl. 13.
+    ``MISS_PROBABILITY`` for any spectrum: theorem 4.2 of Kuczynski and Wozniakowski (1992),
+    Estimating the largest eigenvalue by the power and Lanczos algorithms with a random start, SIAM
+    J. Matrix Anal. Appl. 13.
     """
-    return (math.log(1.648 * math.sqrt(n_rows) / RISK) / (2 * n_steps - 1)) ** 2
+    return (math.log(1.648 * math.sqrt(n_rows) / MISS_PROBABILITY) / (2 * n_steps - 1)) ** 2
 
 
 def _ends(diagonal: list[float], side: list[float]) -> tuple[float, float, float]:
@@ -339,23 +414,23 @@ def _ends(diagonal: list[float], side: list[float]) -> tuple[float, float, float
     n, sides = len(diagonal), side[1:-1]
     if n <= MOST_STEPS:
         values, vectors = eigh_tridiagonal(diagonal, sides)
-    else:  # all vectors would take gigabytes
+    else:  # all vectors would need gigabytes
         both = [
             eigh_tridiagonal(diagonal, sides, select="i", select_range=(i, i)) for i in (0, n - 1)
         ]
         values, vectors = map(np.hstack, zip(*both, strict=True))
-    # An eigenvalue lies within the residual of each Ritz value.
+    # There is an eigenvalue within the residual of each Ritz value.
     residuals = np.abs(side[-1] * vectors[-1])
     return values[0] - 2 * residuals[0] - 0.01, values[-1], residuals[-1]
 
 
 def _interval(low: float, largest: float, residual: float, end: float) -> Interval:
     """Return the interval between the ends, rounded outwards."""
-    # It includes zero, the eigenvalue of the stationary direction after deflation.
+    # Zero is included, since it is the eigenvalue of the stationary direction after deflation.
     low = min(max(math.floor(low * GRID) / GRID, -1.0), 0.0)
     # A Ritz value is below its eigenvalue by about residual**2 / gap.
     gap = end - largest - residual * min(max(SETTLED, residual / (end - largest)), 1.0)
-    if gap <= 2 * (end - 1):  # the horizon is the limit
+    if gap <= 2 * (end - 1):  # the slowest direction exceeds the horizon
         return Interval(low, 1.0)
     octave, quarter = divmod(math.floor(4 * math.log2(gap)), 4)
     return Interval(low, min(end - math.ldexp(QUARTERS[quarter], octave), 1.0))
@@ -363,13 +438,12 @@ def _interval(low: float, largest: float, residual: float, end: float) -> Interv
 
 def _products(x: Any, y: Any) -> np.ndarray:
     """Return ``x @ x``, ``x @ y`` and ``y @ y``, identical for any row partition."""
-    return np.cumsum(np.concatenate(from_each_block(_products_of_pieces, x, y)), axis=0)[-1]
+    return piece_sums(_products_of_piece, x, y)
 
 
-def _products_of_pieces(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    starts = range(0, len(x), PIECE)
-    pieces = ((x[i : i + PIECE].astype(float), y[i : i + PIECE].astype(float)) for i in starts)
-    return np.array([[(a * a).sum(), (a * b).sum(), (b * b).sum()] for a, b in pieces])
+def _products_of_piece(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    x, y = x.astype(float), y.astype(float)
+    return np.array([(x * x).sum(), (x * y).sum(), (y * y).sum()])
 
 
 # --- connected components -----------------------------------------------------------------------
@@ -398,10 +472,10 @@ class Components:
     def offsets(self, G: Any, embedding: Any) -> np.ndarray:
         r"""Return the offset added to all rows of each component, to separate them.
 
-        The sum over all times of the stationary part of a component diverges. Components are moved
-        in the directions of these sums instead, by eight times the root mean square row of the
-        embedding: far, unless rows differ widely in length, but not so far that offsets outweigh
-        everything else. The largest component is not moved.
+        The sum over all times of the stationary part of a component diverges. Instead, components
+        are moved in the directions of these sums, by eight times the root mean square row of the
+        embedding. They are then far apart, unless rows have very different lengths, but distances
+        within components remain visible. The largest component is not moved.
 
         Parameters
         ----------
@@ -429,8 +503,8 @@ class Components:
 
     def _sums(self, v: Any, block: Any) -> np.ndarray:
         """Return ``v @ block`` by component, identical for any row partition."""
-        found = from_each_block(_component_sums, block, v, self.labels[:, np.newaxis])
-        pieces = [piece for pieces in found for piece in pieces]
+        blocks = from_each_block(_component_sums, block, v, self.labels[:, np.newaxis])
+        pieces = [piece for pieces in blocks for piece in pieces]
         n_components = 1 + max(int(labels[-1]) for labels, _ in pieces)
         totals = np.zeros((n_components, block.shape[1]))
         for labels, sums in pieces:
@@ -439,15 +513,7 @@ class Components:
 
 
 def add_offsets(block: Any, labels: Any, offsets: np.ndarray) -> Any:
-    """Return a block with the offset of its component added to each row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion._all_times import add_offsets
-    >>> add_offsets(np.zeros((3, 1)), np.array([0, 1, 0]), np.array([[0.0], [5.0]])).ravel()
-    array([0., 5., 0.])
-    """
+    """Return a block with the offset of its component added to each row."""
     return _by_rows(_moved, block, labels[:, np.newaxis], offsets=offsets)
 
 
@@ -462,14 +528,14 @@ def _component_sums(
     block: np.ndarray, v: np.ndarray, labels: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the sorted labels and their sums, for every ``PIECE`` rows."""
-    found = []
+    pieces = []
     for start in range(0, len(block), PIECE):
         rows = slice(start, start + PIECE)
         present, places = np.unique(labels[rows, 0], return_inverse=True)
         n_rows = len(places)
         entries = v[rows, 0].astype(np.float64), (places, np.arange(n_rows))
-        found.append((present, sparse.csr_array(entries, (len(present), n_rows)) @ block[rows]))
-    return found
+        pieces.append((present, sparse.csr_array(entries, (len(present), n_rows)) @ block[rows]))
+    return pieces
 
 
 def _by_rows(function: Callable[..., Any], block: Any, *others: Any, **arrays: Any) -> Any:
@@ -485,8 +551,8 @@ def _moved(block: np.ndarray, labels: np.ndarray, offsets: np.ndarray) -> np.nda
 def _deflated(
     block: np.ndarray, v: np.ndarray, labels: np.ndarray, coefficients: np.ndarray
 ) -> np.ndarray:
-    found, coefficients = np.empty_like(block), coefficients.astype(block.dtype)
-    for start in range(0, len(block), PIECE):  # avoids a third block in memory
+    out, coefficients = np.empty_like(block), coefficients.astype(block.dtype)
+    for start in range(0, len(block), PIECE):  # in pieces, which avoids a third block in memory
         rows = slice(start, start + PIECE)
-        found[rows] = block[rows] - v[rows] * coefficients[labels[rows, 0]]
-    return found
+        out[rows] = block[rows] - v[rows] * coefficients[labels[rows, 0]]
+    return out

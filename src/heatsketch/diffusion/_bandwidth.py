@@ -3,10 +3,10 @@ r"""Estimates of kernel bandwidth and intrinsic dimension from distances.
 .. math:: m(\varepsilon) = \frac{1}{n} \sum_i
           2 \, \frac{d \log \sum_j \exp(-d^2_{ij} / \varepsilon)}{d \log \varepsilon}
 
-On a manifold of dimension :math:`m` each sum grows as :math:`\varepsilon^{m/2}`, so that the curve
-comes close to :math:`m`. There are two deviations. The curve falls where a point has no neighbour
-but itself, and where the manifold ends. It rises where the manifold bends: chords are shorter than
-paths along it, and the curve overshoots, to 1.2 on a circle.
+On a manifold of dimension :math:`m` each sum grows as :math:`\varepsilon^{m/2}`, so the curve comes
+close to :math:`m`. There are two deviations. The curve is lower if ``epsilon`` is so small that
+points have no neighbours, or so large that the kernel covers the whole manifold. It is higher where
+the manifold bends, since chords are shorter than paths along it: up to 1.2 on a circle.
 """
 
 from __future__ import annotations
@@ -18,45 +18,38 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from heatsketch._core.checks import (
-    check_finite,
-    check_nonnegative,
-    check_not_filled,
-    check_rows,
-    float_dtype,
-    plain_floats,
-)
-from heatsketch._core.parallel import in_threads
-from heatsketch._core.partitioned import is_lazy
-from heatsketch.exceptions import DegenerateKernelError, MissingValueError
-from heatsketch.graph._metrics import check_nonzero_rows, squared_distances_to
+from heatsketch._core.checks import check_finite, check_rows, plain_distances
+from heatsketch.diffusion._affinity import entries_of_rows
+from heatsketch.exceptions import DegenerateKernelError
+from heatsketch.graph._neighbors import checked_points, squared_distances
 
 EPSILON_ROWS = 1000  # sampled points
-EPSILON_POINTS = 200_000  # at most, whose distances to the sampled points are computed
-EPSILON_ENTRIES = 5_000_000  # distances in all
-CHUNK_ENTRIES = 500_000  # distances per thread at a time
+EPSILON_POINTS = 200_000  # largest number of points to which their distances are computed
+EPSILON_ENTRIES = 5_000_000  # largest number of these distances
 
 MOST_ROWS = 10_000  # rows used of given squared distances
-ROWS_AT_A_TIME = 1000  # rows whose histograms are in memory
+ROWS_AT_A_TIME = 1000  # rows whose histograms are in memory at a time
 N_BINS = 1000  # of logarithms of squared distances
 N_EPSILONS = 400  # points of the curve
-FOOT = 0.7  # of the maximum of the curve: the hill around it begins and ends at this height
-CAUTION = 6  # power of the overshoot by which epsilon shrinks: on a circle 1.17**6, or 2.5
+# The peak extends to where the curve falls below this fraction of its maximum.
+PEAK_EDGE = 0.7
+# Epsilon is divided by the overshoot of the curve to this power: by 1.17**6 = 2.5 on a circle.
+OVERSHOOT_POWER = 6
 
 
 class EpsilonEstimate(NamedTuple):
-    r"""Bandwidth, intrinsic dimension there, and the curve they are read from.
+    r"""Bandwidth, intrinsic dimension, and the curve from which they are read.
 
     Attributes
     ----------
     epsilon : float
         The bandwidth.
     dimension : float
-        Twice :math:`d \log \sum K_{ij} / d \log \varepsilon` there, summed over pairs at positive
-        distance; but at most the height of the peak that epsilon is read from.
+        Twice :math:`d \log \sum K_{ij} / d \log \varepsilon` at the bandwidth, over pairs at
+        positive distance; at most the height of the peak of the curve.
     epsilons, dimensions : arrays
-        The curve: twice the slope of the logarithm of a point's kernel sum, the point itself
-        included, averaged over the points. It falls to zero on both sides.
+        The curve: twice the slope of the logarithm of a point's kernel sum (which includes the
+        point itself), averaged over the points. It falls to zero on both sides.
 
     Examples
     --------
@@ -64,7 +57,7 @@ class EpsilonEstimate(NamedTuple):
     >>> from heatsketch.diffusion import estimate_epsilon
     >>> estimate = estimate_epsilon(np.arange(100.0)[:, np.newaxis], metric="euclidean")
     >>> peak = estimate.epsilons[np.argmax(estimate.dimensions)]
-    >>> np.isclose(estimate.epsilon, peak, rtol=1e-10)  # nothing bends
+    >>> np.isclose(estimate.epsilon, peak, rtol=1e-10)  # a line does not bend
     np.True_
     """
 
@@ -79,20 +72,20 @@ def estimate_epsilon(X: Any, *, metric: Any = None) -> EpsilonEstimate:
 
     On a manifold of dimension :math:`m` kernel sums grow as
     :math:`\sum_j \exp(-d^2_{ij}/\varepsilon) \propto \varepsilon^{m/2}` while
-    :math:`\varepsilon` lies between the spacing of the points and the size of the manifold, and
-    are flat outside. The bandwidth is taken where they are steepest (Coifman, Shkolnisky, Sigworth
+    :math:`\varepsilon` is between the spacing of the points and the size of the manifold, and are
+    constant outside. The bandwidth is where the slope is largest (Coifman, Shkolnisky, Sigworth
     and Singer, 2008).
 
-    On a closed curve the sums are steepest where the kernel reaches across it, and a kernel half as
-    wide does not. Epsilon is therefore corrected by the ratio of the slope there to the slope at
-    half the width: where that ratio is above one, epsilon is divided by its sixth power.
+    On a closed curve the slope is largest where the kernel reaches across the curve; a kernel half
+    as wide does not. So epsilon is corrected by the ratio of the slope there to the slope at half
+    the width: if the ratio is above one, epsilon is divided by its sixth power.
 
     Parameters
     ----------
     X : array or CSR array of shape (n_rows, n_points), or points
         Squared distances of some points to all points. A sample of a few hundred rows is enough;
-        of more than 10,000 rows only every second, third, ... is used. A graph truncated to
-        nearest neighbours gives too small an epsilon.
+        of more than 10,000 rows only every second, third, ... is used. A graph of nearest
+        neighbours gives an epsilon that is too small.
     metric : str, callable or None, default=None
         If given, ``X`` holds points, one per row, and this is their metric: a name from
         ``METRICS``, ``"precomputed"`` for distances, or a function of two points. If there are
@@ -115,22 +108,20 @@ def estimate_epsilon(X: Any, *, metric: Any = None) -> EpsilonEstimate:
     >>> round(estimate_epsilon(circle, metric="euclidean").epsilon, 1)
     0.5
     """
-    X = _checked(X, metric)
-    if metric == "cosine":
-        check_nonzero_rows(X)
-    if metric is not None:
+    if metric is None:
+        X = _rows(plain_distances(X, "X"))
+        check_rows(X)
+        check_finite(X)
+    else:
+        X = checked_points(X, metric)
         keys = np.random.default_rng(0).random(X.shape[0])
         X = sampled_squares(X, metric=metric, keys=keys)
     X = X[:: max(1, -(-X.shape[0] // MOST_ROWS))]
-    if sparse.issparse(X):
-        squares, row_starts = X.data, X.indptr
-    else:
-        squares, row_starts = X.ravel(), np.arange(X.shape[0] + 1) * X.shape[1]
-    _check_present(squares)
+    row_starts, squares = (X.indptr, X.data) if sparse.issparse(X) else entries_of_rows(X)
     if not (squares > 0).any():
         raise DegenerateKernelError(
-            f"epsilon cannot be estimated: X of shape {X.shape} holds no distance above zero, "
-            "as if all points were equal; give epsilon as a number, or drop the duplicates."
+            f"epsilon cannot be estimated, since all distances in X (shape {X.shape}) are zero; "
+            "set epsilon to a number, or drop duplicates."
         )
     return _read_curve(squares, row_starts)
 
@@ -138,8 +129,8 @@ def estimate_epsilon(X: Any, *, metric: Any = None) -> EpsilonEstimate:
 def sampled_squares(X: Any, *, metric: Any, keys: np.ndarray) -> Any:
     """Squared distances of a sample of points, for :func:`estimate_epsilon`.
 
-    The points with the smallest keys are sampled, so that their order does not matter. Distances
-    are taken to all points, or to a larger sample that includes these points.
+    The points with the smallest keys are sampled, so that the order of points does not matter.
+    Distances are computed to all points, or to a larger sample.
 
     Parameters
     ----------
@@ -155,33 +146,12 @@ def sampled_squares(X: Any, *, metric: Any, keys: np.ndarray) -> Any:
     array of shape (n_drawn, n_points)
         A CSR array if sparse distances were given. At most ``EPSILON_ENTRIES`` in all, of at most
         ``EPSILON_ROWS`` points to at most ``EPSILON_POINTS``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion._bandwidth import sampled_squares
-    >>> sampled_squares(np.array([[0.0], [2.0]]), metric="euclidean", keys=np.array([0.7, 0.1]))
-    array([[0., 4.],
-           [4., 0.]])
     """
-    X = X if is_lazy(X) else _rows(X)
-    X = X.astype(float_dtype(X.dtype), copy=False)
     n_columns = min(X.shape[0], EPSILON_POINTS)
     drawn = _rows(X[_smallest(keys, min(EPSILON_ROWS, EPSILON_ENTRIES // n_columns))])
-    if metric == "precomputed":
-        return drawn.power(2) if sparse.issparse(drawn) else np.square(drawn)
-    points = _rows(X if n_columns == X.shape[0] else X[_smallest(keys, n_columns)])
-    squares = squared_distances_to(points, metric)
-    d2 = np.empty((drawn.shape[0], n_columns), X.dtype)
-    step = max(1, CHUNK_ENTRIES // n_columns)
-
-    def fill(start: int) -> None:
-        rows = slice(start, start + step)
-        with np.errstate(over="ignore", invalid="ignore"):  # infinity is rejected with its remedy
-            d2[rows] = squares(drawn[rows])
-
-    in_threads(fill, range(0, drawn.shape[0], step))
-    return d2
+    if metric != "precomputed" and n_columns < X.shape[0]:
+        X = X[_smallest(keys, n_columns)]
+    return squared_distances(drawn, _rows(X), metric=metric)
 
 
 def _smallest(keys: np.ndarray, n_drawn: int) -> np.ndarray:
@@ -196,14 +166,14 @@ def _smallest(keys: np.ndarray, n_drawn: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Bins:
-    """Bins for logarithms of squared distances: sums need few percent accuracy."""
+    """Bins for logarithms of squared distances; sums need an accuracy of a few percent only."""
 
     lowest: float
     width: float
 
     @property
     def sizes(self) -> np.ndarray:
-        """The squared distances in the middle of the bins."""
+        """Squared distances in the middle of the bins."""
         with np.errstate(over="ignore"):
             return np.exp(self.lowest + self.width * (np.arange(N_BINS) + 0.5))
 
@@ -215,7 +185,7 @@ class _Bins:
         bins = np.minimum(((logs - self.lowest) / self.width).astype(np.intp), N_BINS - 1)
         places = rows[is_apart] * N_BINS + bins
         counts = np.bincount(places, minlength=len(lengths) * N_BINS).reshape(-1, N_BINS)
-        # Every point is at distance zero from itself, whether that is stored or not.
+        # The distance of each point to itself is zero, even if it is not stored.
         return counts.astype(np.float64), np.maximum(lengths - counts.sum(axis=1), 1)
 
 
@@ -225,17 +195,17 @@ def _read_curve(squares: np.ndarray, row_starts: np.ndarray) -> EpsilonEstimate:
     smallest, largest = float(apart.min()), float(apart.max())
     lowest, highest = np.log([smallest, largest])
     bins = _Bins(lowest, max(highest - lowest, 1.0) / N_BINS)
-    # Beyond these bounds every affinity is 0 or every affinity is 1.
+    # Outside these bounds all affinities are 0, or all are 1.
     limits = np.finfo(np.float64)
     bounds = max(smallest / 30, limits.tiny), min(largest, limits.max / 32) * 30
     epsilons = np.geomspace(*bounds, N_EPSILONS)
     dimensions, counts = _mean_dimensions(squares, row_starts, bins, epsilons)
-    first, peak = _hill(dimensions)
+    first, peak = _peak(dimensions)
     epsilon = float(epsilons[peak])
     overshoot = _dimension(counts, bins, epsilon) / _dimension(counts, bins, epsilon / 4)
-    # Near-duplicate pairs resemble an overshoot, but do not produce a hill.
-    epsilon = max(epsilon / max(overshoot, 1.0) ** CAUTION, float(epsilons[first]))
-    # Regularly spaced points have no small distances, and the slope of the others is high.
+    # Near-duplicate pairs can look like an overshoot; epsilon stays within the peak.
+    epsilon = max(epsilon / max(overshoot, 1.0) ** OVERSHOOT_POWER, float(epsilons[first]))
+    # The slope is too large for regularly spaced points, which have no small distances.
     dimension = min(_dimension(counts, bins, epsilon), float(dimensions[peak]))
     return EpsilonEstimate(_rounded(epsilon), dimension, epsilons, dimensions)
 
@@ -271,53 +241,26 @@ def _dimension(counts: np.ndarray, bins: _Bins, epsilon: float) -> float:
 def _kernel(bins: _Bins, epsilons: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the affinity in each bin, and its derivative in log epsilon."""
     with np.errstate(over="ignore"):
-        # Where exp(-scaled) is 0 anyway, keep 0 * inf from being nan.
+        # exp(-1000) is 0; a larger value could give 0 * inf, which is NaN.
         scaled = np.minimum(bins.sizes[:, np.newaxis] / epsilons, 1000)
     affinities = np.exp(-scaled)
     return affinities, affinities * scaled
 
 
-def _hill(whole: np.ndarray) -> tuple[int, int]:
-    """Return where the highest hill begins, and where its last rise ends.
+def _peak(curve: np.ndarray) -> tuple[int, int]:
+    """Return the start of the highest peak, and the position of its last local maximum.
 
-    Noise has its own peak on the left, which is often higher; the peak of the signal is the last
-    one of the same hill. Clusters far apart have a peak on the right, too, but of another hill.
+    Noise has a maximum on the left, which is often higher; the signal is the last maximum of the
+    same peak. Clusters that are far apart have a separate peak on the right.
     """
-    low = np.flatnonzero(whole < FOOT * whole.max())
-    low = np.concatenate([[-1], low, [len(whole)]])
-    after = np.searchsorted(low, np.argmax(whole))
+    low = np.flatnonzero(curve < PEAK_EDGE * curve.max())
+    low = np.concatenate([[-1], low, [len(curve)]])
+    after = np.searchsorted(low, np.argmax(curve))
     first, stop = int(low[after - 1]) + 1, int(low[after])
-    rises = np.flatnonzero(np.diff(whole[first:stop]) > 0)
+    rises = np.flatnonzero(np.diff(curve[first:stop]) > 0)
     return first, first + int(max(rises + 1, default=0))
-
-
-# --- errors -------------------------------------------------------------------------------
-
-
-def _checked(X: Any, metric: Any) -> Any:
-    """Return plain floats; missing squared distances are counted later."""
-    is_given = metric is None or metric == "precomputed"
-    if is_given:
-        check_not_filled(X, "X")
-    X = _rows(plain_floats(X))
-    check_rows(X)
-    if is_given:
-        check_nonnegative(X, f"metric={metric!r}", "distances are at least 0")
-    if metric is not None:
-        check_finite(X)
-    return X
 
 
 def _rows(X: Any) -> Any:
     """Return an array or a CSR array, which can be indexed by rows."""
     return sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
-
-
-def _check_present(squares: np.ndarray) -> None:
-    missing = ~np.isfinite(squares)
-    if missing.any():
-        raise MissingValueError(
-            f"X gives {squares[np.argmax(missing)]} as a squared distance, and "
-            f"{np.count_nonzero(missing)} such values of {squares.size}; correct or rescale X, or "
-            "correct metric if it is your own."
-        )

@@ -2,17 +2,16 @@ r"""Functions of an operator as Chebyshev series.
 
 .. math:: f(A) x = \sum_j c_j T_j(A) x, \qquad T_{j+1}(A) x = 2 A T_j(A) x - T_{j-1}(A) x
 
-Each polynomial costs one product, and several functions share them. The error of a sum is relative
-to the initial block, while the result may be much smaller. So the norm of each sum is checked:
-terms are added until the remainder is small relative to the sum, and the sum is dropped if the
-rounding error is not.
+Each polynomial needs one product, and several functions share the products. The error of a sum is
+relative to the initial block, but the result may be much smaller. So the norm of each sum is
+checked: terms are added until the rest is small relative to the sum. If the rounding error is not
+small relative to the sum, the sum is dropped.
 """
 
 from __future__ import annotations
 
 import math
 from functools import partial
-from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +19,9 @@ from scipy.linalg import eigh_tridiagonal
 
 from heatsketch._core.partitioned import computed, from_each_block, from_each_piece, normal_vector
 
-# Sums are first checked after this many products, and then after every half more.
-FIRST_LOOK = 32
+FIRST_CHECK = 32  # products before the first check of the sums; the number grows by half each time
 LANCZOS_STEPS = 20
-GRID = 64
+GRID = 64  # the lower end of the spectrum is rounded down to a multiple of 1 / GRID
 
 
 class Interval(NamedTuple):
@@ -36,20 +34,19 @@ class Interval(NamedTuple):
 class Series:
     """Coefficients of a sum, and bounds of its truncation error."""
 
-    def __init__(self, coefficients: np.ndarray, beyond: float = 0.0) -> None:
+    def __init__(self, coefficients: np.ndarray) -> None:
         self.coefficients = coefficients.tolist()  # Python floats keep float32 blocks float32
         # tails[d] bounds all terms above degree d, since |T_j| <= 1.
         tails = np.cumsum(np.abs(coefficients[:0:-1]))[::-1]
-        self.tails = np.append(tails, 0.0) + beyond
+        self.tails = np.append(tails, 0.0)
 
     def __getitem__(self, degree: int) -> float:
         """Return the coefficient of a degree."""
         return self.coefficients[degree] if degree < len(self.coefficients) else 0.0
 
-    def degree(self, tolerance: float) -> float:
-        """Return the least degree whose tail is within a tolerance, or infinity."""
-        within = np.flatnonzero(self.tails <= tolerance)
-        return int(within[0]) if len(within) else math.inf
+    def degree(self, tolerance: float) -> int:
+        """Return the smallest degree whose tail is within a tolerance."""
+        return int(np.argmax(self.tails <= tolerance))  # the last tail is zero
 
 
 class Recurrence:
@@ -65,7 +62,7 @@ class Recurrence:
         self.current = self._next(block, (self.slope, self.shift, 0.0), out=None)
 
     def advance(self, degree: int) -> None:
-        """Advance to a degree; each vector overwrites the last but one."""
+        """Advance to a degree; each vector overwrites the one before the previous."""
         factors = 2 * self.slope, 2 * self.shift, 1.0
         while self.degree < degree:
             following = self._next(self.current, factors, out=self.previous)
@@ -91,30 +88,29 @@ class Recurrence:
 def chebyshev_sums(
     A: Any, block: Any, series: list[Series], interval: Interval, tolerance: float
 ) -> tuple[list[Any], int, float]:
-    """Sum several series, the fastest first, over the same Chebyshev vectors.
+    """Sum several series over the same Chebyshev vectors, sorted by their rate of convergence.
 
-    Returns the leading sums, as many as have a relative error within the tolerance; the degree
-    reached; and the growth of the vectors, which is above one if eigenvalues lie outside the
+    Returns the first sums, as many as have a relative error within the tolerance; the degree
+    reached; and the growth of the vectors, which is above one if eigenvalues are outside the
     interval.
     """
     block = A.deflate(block)
     size, rounding = frobenius_norm(block), machine_epsilon(block.dtype)
     cut = min(tolerance, cut_of(block.dtype))
     vectors, growth = Recurrence(A, block, interval, series), 1.0
-    wanted = max(1, *(s.degree(cut) for s in series))
+    needed = max(1, *(s.degree(cut) for s in series))
     while vectors.series:
-        vectors.advance(int(min(wanted, max(FIRST_LOOK, 3 * vectors.degree // 2))))
+        vectors.advance(min(needed, max(FIRST_CHECK, 3 * vectors.degree // 2)))
         growth = max(1.0, ratio(frobenius_norm(vectors.current), size))
-        degrees = []
+        n_accurate, needed = 0, 0
         for s, total in zip(vectors.series, vectors.totals, strict=True):
-            # Rounding and truncation are relative to the vectors, the tolerance to the sum.
-            found = ratio(frobenius_norm(total), size * growth)
-            affordable = rounding * math.sqrt(vectors.degree) <= tolerance * found
-            degrees.append(s.degree(cut * found) if affordable else math.inf)
-        accurate = len(list(takewhile(math.isfinite, degrees)))
-        vectors.keep(accurate)
-        wanted = max(degrees[:accurate], default=0)
-        if wanted <= vectors.degree:
+            # Errors are relative to the vectors, but the tolerance is relative to the sum.
+            scale = ratio(frobenius_norm(total), size * growth)
+            if rounding * math.sqrt(vectors.degree) > tolerance * scale:
+                break
+            n_accurate, needed = n_accurate + 1, max(needed, s.degree(cut * scale))
+        vectors.keep(n_accurate)
+        if needed <= vectors.degree:
             break
     return list(vectors.totals), vectors.degree, growth
 
@@ -129,8 +125,8 @@ def _multiples(block: Any, factors: list[float]) -> Any:
 def lower_end(A: Any) -> float:
     """Return an approximate lower bound of the spectrum of ``A``.
 
-    The shorter the interval, the shorter the sums. The bound comes from a few Lanczos steps on one
-    column. These may miss the least eigenvalue, but a sum does not: its vectors then grow.
+    A shorter interval needs shorter sums. The bound comes from a few Lanczos steps on one vector.
+    If these miss the smallest eigenvalue, the vectors of a sum grow, which is detected.
     """
     current = normal_vector(A.stationary)
     current = current / float(np.linalg.norm(current))
@@ -144,22 +140,22 @@ def lower_end(A: Any) -> float:
             break
         previous, current = current, following / side[-1]
     values, vectors = eigh_tridiagonal(diagonal, side[1:-1])
-    # An eigenvalue lies within the residual of each Ritz value.
+    # There is an eigenvalue within the residual of each Ritz value.
     low = values[0] - 2 * abs(side[-1] * vectors[-1, 0]) - 0.01
-    # Rounded down: BLAS sums depend on the number of threads, and results must not.
+    # Rounded down to a grid, since BLAS sums depend on the number of threads.
     return min(max(math.floor(low * GRID) / GRID, -1.0), 0.0)
 
 
 def tolerance_of(dtype: Any) -> float:
-    """Relative error allowed for rounding: 3e-9 in float64, 7e-5 in float32."""
+    """Return the relative rounding error allowed: 3e-9 in float64, 7e-5 in float32."""
     return math.sqrt(machine_epsilon(dtype)) / 5
 
 
 def cut_of(dtype: Any) -> float:
-    """Relative truncation error allowed, or the rounding error if that is larger.
+    """Return the relative truncation error allowed, or the rounding error if that is larger.
 
-    The distance of a pair may be thousands of times smaller than the norm of the block, above all
-    within components of a disconnected graph; this leaves such distances 5 digits.
+    The distance of a pair may be thousands of times smaller than the norm of the block, especially
+    in disconnected graphs. Such distances still have 5 digits.
     """
     return max(3e-11, 8 * machine_epsilon(dtype))
 
@@ -170,11 +166,11 @@ def machine_epsilon(dtype: Any) -> float:
 
 
 def frobenius_norm(block: Any) -> float:
-    """Frobenius norm, computed eagerly; scaled, as float32 squares may underflow."""
+    """Return the Frobenius norm, computed eagerly, and scaled since squares may underflow."""
     largest = max(from_each_block(_largest, block))
     if not largest > 0:
         return 0.0
-    # By chunks, which avoids a second block in memory.
+    # In pieces, which avoids a second block in memory.
     return largest * math.sqrt(sum(from_each_piece(partial(_sum_of_squares, unit=largest), block)))
 
 
@@ -187,5 +183,5 @@ def _sum_of_squares(piece: np.ndarray, unit: float) -> float:
 
 
 def ratio(length: float, other: float) -> float:
-    """Divide two lengths; the ratio to a length of zero is one."""
+    """Divide two lengths; return one if the second is zero."""
     return length / other if other > 0 else 1.0

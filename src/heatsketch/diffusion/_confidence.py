@@ -5,10 +5,10 @@ squared diffusion distance; the numbers of the ``k`` columns are independent. So
 
 .. math:: k \, \frac{|y_i - y_j|^2}{d_p(i, j)^2} \sim \chi^2_k
 
-exactly, if the random numbers are Gaussian. For Rademacher numbers the law depends on the pair: if
-the heat of two points does not spread, each number is 0 or :math:`\pm 2` times the same value, and
-no chi-squared interval covers. But the mean of their squares is known, the mean of their fourth
-powers is at most three, and by Chernoff's bound
+exactly, if the random numbers are Gaussian. For Rademacher numbers the distribution depends on the
+pair: if heat does not spread from two points, each number is 0 or :math:`\pm 2` times the same
+value, and a chi-squared interval does not cover. But the mean of their squares is known, the mean
+of their fourth powers is at most three, and by Chernoff's bound
 
 .. math::
 
@@ -19,8 +19,8 @@ with :math:`S = k |y_i - y_j|^2 / d_p^2`, the first for :math:`x > 1`, the secon
 :math:`x < 1`, and ``D`` the divergence of two Bernoulli distributions. An interval from these holds
 for every pair.
 
-Neighbours selected by the sketch itself need a correction, since it selects those whose distances
-it underestimates. Let the ``R`` of ``m`` candidates with the smallest estimates be selected.
+Neighbours selected by the sketch need a correction, since these are points whose distances it
+underestimates. Let the ``R`` of ``m`` candidates with the smallest estimates be selected.
 
 * **Upper ends.** If the upper end of each candidate is too low with probability
   :math:`\frac{\alpha}{2} \frac{R}{m}`, then on average at most :math:`\frac{\alpha}{2} R` of all
@@ -45,6 +45,7 @@ data.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -56,7 +57,7 @@ from scipy.stats import chi2, t
 from heatsketch._core.html import html_table
 from heatsketch.exceptions import HeatSketchError
 
-MOST_COMPONENTS = 1e12  # more than any sketch has, and the chi-squared law is still accurate
+MOST_COMPONENTS = 1e12  # up to here, chi-squared probabilities are accurate
 
 
 class DistanceEstimate(NamedTuple):
@@ -67,8 +68,8 @@ class DistanceEstimate(NamedTuple):
     distance : array
         Distances in the embedding.
     low, high : arrays
-        Ends of the intervals. They cover the error of the sketch only: not that of the sample, nor
-        that of an approximate neighbour search.
+        Ends of the intervals. They cover the error of the sketch, but not the sampling error of
+        the data, nor the error of an approximate neighbour search.
 
     Examples
     --------
@@ -114,49 +115,30 @@ def scale_interval(
     -------
     low, high : float
         ``high`` is infinite if there are too few Rademacher entries for an upper bound.
-
-    Examples
-    --------
-    >>> from heatsketch.diffusion._confidence import scale_interval
-    >>> low, high = scale_interval(64, 0.95)
-    >>> round(low, 3), round(high, 3)
-    (0.853, 1.209)
-    >>> scale_interval(4, 0.95, random_matrix="rademacher")[1]
-    inf
     """
     tail = (1 - _fraction("confidence", confidence)) / 2
     if random_matrix not in TAILS:
         raise HeatSketchError(
-            f"random_matrix={random_matrix!r} is unknown; use one of {sorted(TAILS)}."
+            f"random_matrix must be one of {sorted(TAILS)}, got {random_matrix!r}."
         )
-    if n_components < 1:
-        raise HeatSketchError(f"n_components={n_components} leaves no distance; use 1 or more.")
     _, largest = TAILS[random_matrix](n_components, tail)
     smallest, _ = TAILS[random_matrix](n_components, tail * selected)
     return 1 / math.sqrt(largest), 1 / math.sqrt(smallest) if smallest > 0 else math.inf
 
 
 def simultaneous_confidence(confidence: float, n_intervals: int) -> float:
-    """Confidence of each interval for simultaneous coverage (Bonferroni).
-
-    Examples
-    --------
-    >>> from heatsketch.diffusion._confidence import simultaneous_confidence
-    >>> simultaneous_confidence(0.95, 10)
-    0.995
-    """
+    """Confidence of each interval for simultaneous coverage (Bonferroni)."""
     return 1 - (1 - _fraction("confidence", confidence)) / max(n_intervals, 1)
 
 
 def distance_estimate(
-    apart: Any, confidence: float, *, random_matrix: str = "gaussian", selected: float = 1.0
+    differences: Any, confidence: float, *, random_matrix: str = "gaussian", selected: float = 1.0
 ) -> DistanceEstimate:
     r"""Lengths of differences of sketched rows, with intervals.
 
     Parameters
     ----------
-    apart : array of shape (..., k)
-        Differences.
+    differences : array of shape (..., k)
     confidence, random_matrix, selected :
         As for :func:`scale_interval`.
 
@@ -164,23 +146,16 @@ def distance_estimate(
     -------
     DistanceEstimate
         Arrays of shape (...).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion._confidence import distance_estimate
-    >>> distance_estimate(np.full((1, 64), 0.25), 0.95).distance
-    array([2.])
     """
     low, high = scale_interval(
-        np.shape(apart)[-1], confidence, random_matrix=random_matrix, selected=selected
+        np.shape(differences)[-1], confidence, random_matrix=random_matrix, selected=selected
     )
-    apart = np.asarray(apart, np.float64)
-    # Scaled by a power of two, which is exact: squares of 1e-200 would underflow.
-    _, exponents = np.frexp(np.max(np.abs(apart), axis=-1))
-    lengths = np.linalg.norm(np.ldexp(apart, -exponents[..., np.newaxis]), axis=-1)
+    differences = np.asarray(differences, np.float64)
+    # Scaled by a power of two, which is exact, since squares of 1e-200 would underflow.
+    _, exponents = np.frexp(np.max(np.abs(differences), axis=-1))
+    lengths = np.linalg.norm(np.ldexp(differences, -exponents[..., np.newaxis]), axis=-1)
     distance = np.ldexp(lengths, exponents)
-    # Without an upper bound there is none for a length of zero, either.
+    # If there is no upper bound, it is infinite also for a distance of zero.
     upper = high * distance if high < np.inf else np.full_like(distance, np.inf)
     return DistanceEstimate(distance, low * distance, upper)
 
@@ -196,9 +171,9 @@ def _rademacher_tails(k: int, tail: float) -> tuple[float, float]:
     Each is violated with probability at most ``tail``.
     """
     exponent = -math.log(tail) / k
-    # the solution above one of x - 1 - log x = 2 exponent
+    # The solution x > 1 of x - 1 - log x = 2 * exponent.
     largest = -float(lambertw(-math.exp(-1 - 2 * exponent), -1).real)
-    if exponent >= -math.log(2 / 3):  # the bound for all squares being zero exceeds the tail
+    if exponent >= -math.log(2 / 3):  # even a mean of zero is not improbable enough
         return 0.0, largest
 
     def excess(q: float) -> float:
@@ -213,12 +188,12 @@ TAILS = {"gaussian": _gaussian_tails, "rademacher": _rademacher_tails}
 def components_needed(error: float, *, confidence: float = 0.95, n_pairs: int = 1) -> int:
     r"""Number of components that keep distances within a relative error.
 
-    The smallest ``k`` from which on
+    It is the smallest ``k`` from which on
 
     .. math:: P\left(\left| \frac{|y_i - y_j|}{d_p(i, j)} - 1 \right| > \mathrm{error}\right)
               \le \frac{1 - \mathrm{confidence}}{\mathrm{n\_pairs}},
 
-    by the exact law for Gaussians. For large ``k`` this is the rate of the paper, including the
+    by the exact distribution for Gaussians. For large ``k`` this is the rate of the paper, with its
     constant: :math:`\mathrm{error} \approx z / \sqrt{2 k}`.
 
     Parameters
@@ -242,37 +217,33 @@ def components_needed(error: float, *, confidence: float = 0.95, n_pairs: int = 
     >>> components_needed(0.1, n_pairs=1_000_000)
     1492
     """
-    error = _fraction("error", error, instead=0.1)
+    error = _fraction("error", error)
     if not 1 <= n_pairs < math.inf:
-        raise HeatSketchError(f"n_pairs={n_pairs} leaves nothing to bound; use 1 or more.")
+        raise HeatSketchError(f"n_pairs must be >= 1 and finite, got {n_pairs}.")
     allowed = (1 - _fraction("confidence", confidence)) / n_pairs
 
-    def fails(k: int) -> bool:
-        if k > MOST_COMPONENTS:
-            raise HeatSketchError(
-                f"error={error} and n_pairs={n_pairs} take more than {MOST_COMPONENTS:.0e} "
-                "components; allow for a larger error, or for fewer pairs."
-            )
-        beyond = chi2.sf(k * (1 + error) ** 2, k) + chi2.cdf(k * (1 - error) ** 2, k)
-        return bool(beyond > allowed)
+    def is_enough(k: int) -> bool:
+        outside = chi2.sf(k * (1 + error) ** 2, k) + chi2.cdf(k * (1 - error) ** 2, k)
+        return bool(outside <= allowed)
 
-    enough = 1
-    while fails(enough):
-        enough *= 2
-    too_few = enough // 2
-    while enough - too_few > 1:
-        middle = (enough + too_few) // 2
-        too_few, enough = (middle, enough) if fails(middle) else (too_few, middle)
-    return enough
+    most = 1
+    while not is_enough(most):
+        if most > MOST_COMPONENTS:
+            raise HeatSketchError(
+                f"error={error} and n_pairs={n_pairs} need more than {MOST_COMPONENTS:.0e} "
+                "components; use a larger error, or fewer pairs."
+            )
+        most *= 2
+    return bisect_left(range(most), True, lo=most // 2 + 1, key=is_enough)
 
 
 def order_confidence(nearer: Any, farther: Any) -> np.ndarray:
-    r"""Confidence that one of two distances in a sketch is the smaller one.
+    r"""Confidence that one of two distances in a sketch is smaller than the other.
 
-    Sketched distances of ``i`` to two points share the random numbers, so they are compared
-    column by column: the two distances are equal if and only if the sum and the difference of
-    :math:`u = y_i - y_j` and :math:`w = y_i - y_l` are uncorrelated (Pitman and Morgan, 1939), and
-    then, with Gaussians,
+    Sketched distances from ``i`` to two points share random numbers, so they are compared column
+    by column. The two distances are equal if and only if the sum and the difference of
+    :math:`u = y_i - y_j` and :math:`w = y_i - y_l` are uncorrelated (Pitman and Morgan, 1939).
+    Then, with Gaussians,
 
     .. math:: \sqrt{k - 1} \, \frac{r}{\sqrt{1 - r^2}} \sim t_{k - 1}, \qquad
               r = \frac{(w - u) \cdot (w + u)}{|w - u| |w + u|}
@@ -287,15 +258,7 @@ def order_confidence(nearer: Any, farther: Any) -> np.ndarray:
     Returns
     -------
     array of shape (...)
-        One half means that the sketch cannot distinguish the two distances.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion._confidence import order_confidence
-    >>> u = np.random.default_rng(0).normal(size=64)
-    >>> bool(order_confidence(u, 2 * u) > 0.99), float(order_confidence(u, u))
-    (True, 0.5)
+        1/2 if the sketch cannot distinguish the two distances.
     """
     nearer, farther = np.asarray(nearer, np.float64), np.asarray(farther, np.float64)
     minus, plus = farther - nearer, farther + nearer
@@ -303,14 +266,12 @@ def order_confidence(nearer: Any, farther: Any) -> np.ndarray:
     sizes = np.sum(minus**2, axis=-1) * np.sum(plus**2, axis=-1)
     degrees = minus.shape[-1] - 1
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Equal rows cannot be distinguished; parallel ones can, with certainty.
+        # 1/2 for equal rows, and 0 or 1 for parallel rows of different lengths.
         r = np.where(sizes > 0, product / np.sqrt(sizes), 0.0).clip(-1, 1)
         return t.cdf(math.sqrt(degrees) * r / np.sqrt(1 - r**2), degrees)
 
 
-def _fraction(name: str, value: float, *, instead: float = 0.95) -> float:
+def _fraction(name: str, value: float) -> float:
     if not (isinstance(value, Real) and 0 < value < 1):
-        raise HeatSketchError(
-            f"{name}={value!r} must lie between 0 and 1; use {instead}, for instance."
-        )
+        raise HeatSketchError(f"{name} must be a number between 0 and 1, got {value!r}.")
     return float(value)

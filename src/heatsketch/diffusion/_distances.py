@@ -33,9 +33,9 @@ class DiffusionNeighbors(NamedTuple):
     indices : array of shape (m, n_neighbors)
         The nearest rows, sorted by distance, the row itself excluded.
     distance, low, high : arrays of shape (m, n_neighbors)
-        As in :class:`DistanceEstimate`. The intervals cover the error of the sketch only, and
-        account for the selection of the neighbours by the same sketch. The distances do not: they
-        are too small on average.
+        As in :class:`DistanceEstimate`. The intervals cover the error of the sketch only, and are
+        corrected for the selection of the neighbours by the same sketch. The distances are not
+        corrected, so they are too small on average.
     confidence : array of shape (m, n_neighbors)
         Confidence that a neighbour is nearer than the next one; for the last neighbour, than the
         first row that is not returned.
@@ -91,8 +91,8 @@ def diffusion_distances(
     -------
     DistanceEstimate
         ``distance``, ``low`` and ``high``, arrays of shape (m,). The interval covers the error of
-        the sketch only: not that of the sample, nor that of an approximate graph. It holds for
-        pairs that were chosen independently of the sketch; for nearest neighbours found by the
+        the sketch, but not the sampling error of the data, nor the error of an approximate graph.
+        It is valid for pairs chosen independently of the sketch; for nearest neighbours in the
         sketch see :func:`diffusion_neighbors`.
 
     Examples
@@ -110,19 +110,19 @@ def diffusion_distances(
     >>> bool(((low < exact) & (exact < high)).all())
     True
     """
-    pairs = _pairs(pairs, len(Y))
-    if is_lazy(Y):  # load only the rows needed
+    pairs = _row_numbers("pairs", pairs, len(Y), (2,))
+    if is_lazy(Y):  # load the rows of pairs only
         rows, places = np.unique(pairs, return_inverse=True)
         Y, pairs = Y[rows], places.reshape(pairs.shape)
     Y = np.asarray(Y)
-    sure = simultaneous_confidence(confidence, len(pairs) if simultaneous else 1)
-    apart = Y[pairs[:, 0]].astype(np.float64) - Y[pairs[:, 1]]
-    if not np.isfinite(apart).all():
-        row = pairs[int(np.argmin(np.isfinite(apart).all(axis=1))), 0]
+    level = simultaneous_confidence(confidence, len(pairs) if simultaneous else 1)
+    differences = Y[pairs[:, 0]].astype(np.float64) - Y[pairs[:, 1]]
+    if not np.isfinite(differences).all():
+        row, other = pairs[int(np.argmin(np.isfinite(differences).all(axis=1)))]
         raise MissingValueError(
-            f"Y holds NaN or infinity in row {row} or the one compared with it; drop such rows."
+            f"Y contains NaN or infinity in row {row} or row {other}; drop such rows."
         )
-    return distance_estimate(apart, sure, random_matrix=random_matrix)
+    return distance_estimate(differences, level, random_matrix=random_matrix)
 
 
 def diffusion_neighbors(
@@ -136,10 +136,10 @@ def diffusion_neighbors(
 ) -> DiffusionNeighbors:
     r"""Nearest neighbours by :math:`|y_i - y_j|`, with intervals and confidences.
 
-    The sketch selects neighbours whose distances it underestimates. So the upper end of an
-    interval is higher than that of :func:`diffusion_distances`: its tail is multiplied by
-    ``n_neighbors / (n - 1)``, the share of candidates selected (``n_neighbors / n`` for new
-    points). The lower end is the same.
+    Neighbours in a sketch are points whose distances it underestimates. So the upper end of an
+    interval is higher than that of :func:`diffusion_distances`: the probability of its tail is
+    multiplied by the share of points that are selected, ``n_neighbors / (n - 1)``, or
+    ``n_neighbors / n`` for new points. The lower end is the same.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def diffusion_neighbors(
         Number of neighbours, at most ``n - 2``, or ``n - 1`` for new points.
     confidence : float, default=0.95
         Probability with which an interval covers the true distance, on average over the
-        neighbours of a row. The first neighbours may be below that average.
+        neighbours of a row. For the first neighbours it may be lower.
     simultaneous : bool, default=False
         Whether ``confidence`` is the probability that the intervals of all neighbours of a row
         cover simultaneously.
@@ -162,7 +162,8 @@ def diffusion_neighbors(
     -------
     DiffusionNeighbors
         ``indices``, ``distance``, ``low``, ``high`` and ``confidence``. The interval covers the
-        error of the sketch only: not that of the sample, nor that of an approximate graph.
+        error of the sketch, but not the sampling error of the data, nor the error of an
+        approximate graph.
 
     Examples
     --------
@@ -176,76 +177,58 @@ def diffusion_neighbors(
     Y = Y if Y.dtype.kind == "f" else Y.astype(np.float64)
     is_new = rows.ndim == 2 and rows.dtype.kind == "f" and rows.shape[1] == Y.shape[1]
     if not is_new:
-        _check_row_numbers(rows, len(Y))
+        rows = _row_numbers("rows", rows, len(Y))
     n_others = len(Y) - (not is_new)
     if not 1 <= n_neighbors <= n_others - 1:
         raise HeatSketchError(
-            f"n_neighbors={n_neighbors} of {len(Y)} points have no next one to compare with; "
-            f"use 1 to {n_others - 1}."
+            f"n_neighbors must be from 1 to {n_others - 1} for {len(Y)} points, since each "
+            f"neighbour is compared with the next one, got {n_neighbors}."
         )
     queries = rows if is_new else Y[rows]
-    # Scaled by a power of two, which is exact: squares of tiny entries would underflow.
+    # Scaled by a power of two, which is exact, since squares of tiny entries would underflow.
     exponent = -np.frexp(np.max(np.abs(Y)))[1]
     scaled, scaled_queries = np.ldexp(Y, exponent), np.ldexp(queries, exponent)
-    found = _nearest(scaled, scaled_queries, n_neighbors + 1, None if is_new else rows)
-    apart, units = (
-        block[found].astype(np.float64) - some[:, np.newaxis]
+    nearest = _nearest(scaled, scaled_queries, n_neighbors + 1, None if is_new else rows)
+    differences, scaled_differences = (
+        block[nearest].astype(np.float64) - some[:, np.newaxis]
         for block, some in ((Y, queries), (scaled, scaled_queries))
     )
     estimate = distance_estimate(
-        apart[:, :-1],
+        differences[:, :-1],
         simultaneous_confidence(confidence, n_neighbors if simultaneous else 1),
         random_matrix=random_matrix,
         selected=n_neighbors / n_others,
     )
-    sure = order_confidence(units[:, :-1], units[:, 1:])
-    return DiffusionNeighbors(found[:, :-1], *estimate, sure)
+    is_nearer = order_confidence(scaled_differences[:, :-1], scaled_differences[:, 1:])
+    return DiffusionNeighbors(nearest[:, :-1], *estimate, is_nearer)
 
 
-def _nearest(Y: np.ndarray, queries: np.ndarray, n_found: int, itself: Any) -> np.ndarray:
-    """Return the nearest rows of each query, the query row itself excluded."""
+def _nearest(Y: np.ndarray, queries: np.ndarray, n_nearest: int, rows: Any) -> np.ndarray:
+    """Return the nearest rows of each query, without the row of the query itself."""
     from sklearn.neighbors import NearestNeighbors  # slow to import
 
-    n_asked = n_found + (itself is not None)
-    found = NearestNeighbors(n_neighbors=n_asked).fit(Y).kneighbors(queries)[1]
-    if itself is None:
-        return found
-    # The row itself, which may come after its duplicates, is moved to the end and dropped.
-    order = np.argsort(found == itself[:, np.newaxis], axis=1, kind="stable")
-    return np.take_along_axis(found, order, axis=1)[:, :n_found]
+    n_neighbors = n_nearest + (rows is not None)
+    nearest = NearestNeighbors(n_neighbors=n_neighbors).fit(Y).kneighbors(queries)[1]
+    if rows is None:
+        return nearest
+    # Duplicates of the row may come before it, so move it to the end and drop it.
+    order = np.argsort(nearest == rows[:, np.newaxis], axis=1, kind="stable")
+    return np.take_along_axis(nearest, order, axis=1)[:, :n_nearest]
 
 
-def _check_row_numbers(rows: np.ndarray, n_rows: int) -> None:
-    if rows.ndim != 1 or rows.dtype.kind not in "iu":
-        raise HeatSketchError(
-            f"rows has shape {rows.shape} and dtype {rows.dtype}; give a list of row numbers."
-        )
-    _check_range("rows", rows, n_rows)
-
-
-def _pairs(pairs: Any, n_rows: int) -> np.ndarray:
+def _row_numbers(name: str, rows: Any, n_rows: int, width: tuple[int, ...] = ()) -> np.ndarray:
+    """Return a vector of row numbers, or an array with as many in each row as ``width`` says."""
     try:
-        found = np.asarray(pairs)
-    except ValueError as error:
+        numbers = np.asarray(rows)
+        is_valid = numbers.dtype.kind in "iu" and (len(numbers), *width) == numbers.shape
+    except (TypeError, ValueError):  # a number, or lists of different lengths
+        is_valid = False
+    if not is_valid or not ((numbers >= 0) & (numbers < n_rows)).all():
+        what = "a list of pairs of row numbers" if width else "a list of row numbers"
         raise HeatSketchError(
-            f"pairs={reprlib.repr(pairs)} has rows of different lengths; give two row numbers in "
-            "each of them."
-        ) from error
-    if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
-        raise HeatSketchError(
-            f"pairs has shape {found.shape} and dtype {found.dtype}; give two row numbers in each "
-            "of its rows."
+            f"{name} must be {what} from 0 to {n_rows - 1}, got {reprlib.repr(rows)}."
         )
-    _check_range("pairs", found, n_rows)
-    return found
-
-
-def _check_range(name: str, rows: np.ndarray, n_rows: int) -> None:
-    if rows.size and not (rows.min() >= 0 and rows.max() < n_rows):
-        raise HeatSketchError(
-            f"{name} has rows from {rows.min()} to {rows.max()}, but there are {n_rows}; count "
-            "them from 0."
-        )
+    return numbers
 
 
 def exact_diffusion_distances(
@@ -262,8 +245,8 @@ def exact_diffusion_distances(
     ----------
     A : HeatOperator of shape (n, n)
     pairs : array of int of shape (m, 2), optional
-        Pairs of points; all pairs if omitted. The cost is that of a sketch with one column for
-        each distinct point.
+        Pairs of points; all pairs if omitted. The time is that of a sketch with one column for
+        each point in the pairs.
     power : int
         Diffusion time ``p``.
     stationary : {"drop", "keep"}, default="drop"
@@ -288,39 +271,28 @@ def exact_diffusion_distances(
     array([0.471405])
     """
     if stationary not in ("drop", "keep"):
-        raise HeatSketchError(f"stationary={stationary!r} is unknown; use 'drop' or 'keep'.")
+        raise HeatSketchError(f"stationary must be 'drop' or 'keep', got {stationary!r}.")
     if weighting not in ("symmetric", "random_walk"):
-        raise HeatSketchError(
-            f"weighting={weighting!r} is unknown; use 'symmetric' or 'random_walk'."
-        )
-    power = check_integer("power", power, least=0)
-    if pairs is None:
-        rows = _rows(A, np.arange(A.shape[0]), power, stationary)
-        return squareform(pdist(rows / _weights(A, slice(None), weighting)))
-    points, places = np.unique(_pairs(pairs, A.shape[0]), return_inverse=True)
-    rows = _rows(A, points, power, stationary) / _weights(A, points, weighting)
-    first, second = places.reshape(np.shape(pairs)).T
-    return np.linalg.norm(rows[first] - rows[second], axis=1)
-
-
-def _rows(A: Any, points: np.ndarray, power: int, stationary: str) -> np.ndarray:
-    """Return some rows of ``A^p``, which are its columns, since it is symmetric."""
-    block = np.zeros((A.shape[0], len(points)), A.dtype)
+        raise HeatSketchError(f"weighting must be 'symmetric' or 'random_walk', got {weighting!r}.")
+    n, points, places = A.shape[0], np.arange(A.shape[0]), None
+    if pairs is not None:
+        pairs = _row_numbers("pairs", pairs, n, (2,))
+        points, places = np.unique(pairs, return_inverse=True)
+    block = np.zeros((n, len(points)), A.dtype)
     block[points, np.arange(len(points))] = 1
     coefficients = A.stationary_coefficients(block)
-    for _ in range(int(power)):
+    for _ in range(check_integer("power", power, least=0)):
         block = A @ A.deflate(block)
     if stationary == "keep":
         block = block + A.stationary_part(coefficients)
-    return block.T.astype(np.float64)
-
-
-def _weights(A: Any, points: Any, weighting: str) -> Any:
-    """Return the divisors of rows, as a column."""
-    if weighting == "symmetric":
-        return 1.0
-    v = A.stationary.astype(np.float64)
-    return v[points, np.newaxis] / np.linalg.norm(v)
+    rows = block.T.astype(np.float64)  # the columns of A**p are its rows
+    if weighting == "random_walk":
+        v = A.stationary.astype(np.float64)
+        rows /= v[points, np.newaxis] / np.linalg.norm(v)
+    if places is None:
+        return squareform(pdist(rows))
+    first, second = places.reshape(-1, 2).T
+    return np.linalg.norm(rows[first] - rows[second], axis=1)
 
 
 def bilipschitz_constant(Y: Any, distances: Any) -> float:
@@ -358,15 +330,15 @@ def bilipschitz_constant(Y: Any, distances: Any) -> float:
     >>> bilipschitz_constant(X[:, :1], distances) > 10
     True
     """
-    wanted = squareform(np.asarray(distances, np.float64), checks=False)
-    found = pdist(np.asarray(Y, np.float64))
-    apart = wanted > 0
-    if not apart.any():
+    before = squareform(np.asarray(distances, np.float64), checks=False)
+    after = pdist(np.asarray(Y, np.float64))
+    is_distinct = before > 0
+    if not is_distinct.any():
         raise HeatSketchError(
             f"distances of {len(Y)} points are all zero, so no distortion is defined; "
             "give at least two different points."
         )
-    if np.any(found[~apart] > 0):
+    if np.any(after[~is_distinct] > 0):
         return float("inf")
-    stretch = found[apart] / wanted[apart]
+    stretch = after[is_distinct] / before[is_distinct]
     return float(stretch.max() / stretch.min()) if stretch.min() > 0 else float("inf")

@@ -1,10 +1,10 @@
-r"""The heat trace, the part of the heat kernel that remains after ``p`` steps.
+r"""The heat trace: how much of the heat kernel remains after ``p`` steps.
 
 .. math:: \mathrm{tr}(A^{2p}) = \sum_{l \ge 1} \lambda_l^{2p} = E |A^p g|^2
 
 The stationary eigenvalue one is left out. A sketch estimates the trace at every step without
-further products: it is the mean squared length of the columns, and their variation gives the
-standard error. The inner products of different columns estimate the trace at twice the power,
+further products: it is the mean squared length of the columns, and their standard deviation gives
+the standard error. The inner products of different columns estimate the trace at twice the power,
 :math:`E (A^p g \cdot A^p h)^2 = \mathrm{tr}(A^{4p})`. Together they give the effective number of
 directions of the kernel ``A^{2p}``,
 
@@ -29,7 +29,7 @@ from heatsketch._core.partitioned import as_block, from_each_block, of_pieces
 from heatsketch._core.progress import steps
 
 GRAM_COLUMNS = 64  # columns whose inner products are used
-FALL = 0.15  # largest share of directions that a step may remove if the rest has settled
+SETTLED_DECREASE = 0.15  # largest relative decrease of the number of directions in a settled step
 FEWEST_COLUMNS = 16  # needed to estimate the number of directions
 
 
@@ -93,90 +93,74 @@ def heat_trace(A: Any, G: Any, *, largest: int) -> HeatTrace:
     >>> (np.diff(trace) < 0).all()
     np.True_
     """
-    return diffuse_until(A, G, lambda directions: False, largest=largest)[1]
+    return _diffuse_until(A, G, lambda directions: False, largest)[1]
 
 
-def diffuse_until(
-    A: Any,
-    G: Any,
-    enough: Callable[[list[float]], bool],
-    *,
-    largest: int,
-    few: float = math.inf,
-) -> tuple[Any, HeatTrace]:
-    r"""Apply ``A`` until the kernel has few enough directions.
+def diffuse_until_few(A: Any, G: Any, few: float, *, largest: int) -> tuple[Any, HeatTrace]:
+    r"""Apply ``A`` until the kernel has at most ``few`` directions.
 
-    Counting them takes two thirds of the time of a step. With ``few`` they are not counted at
-    powers where more must remain: for the usual laws of decay their logarithm is a convex function
-    of the power, and so lies above the line through the last two counts.
+    Counting directions takes two thirds of the time of a step. They are not counted at powers where
+    more than ``few`` must remain: usually their logarithm is a convex function of the power, so it
+    is above the line through the last two counts.
 
     Parameters
     ----------
     A : HeatOperator
     G : array of shape (n, k)
         Not modified.
-    enough : callable
-        Takes the numbers of directions counted so far, and returns True to stop.
+    few : float
     largest : int
         Maximum number of steps.
-    few : float, optional
-        Number of directions above which ``enough`` returns False.
 
     Returns
     -------
     block : array of shape (n, k)
         :math:`A^{p-1} G`, one step before the end.
     trace : HeatTrace
-        At the powers 1, 2 and others up to p; at all of them if ``few`` is omitted.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion import gaussian_matrix, heat_operator, symmetric_scaling
-    >>> from heatsketch.diffusion._heat_trace import diffuse_until
-    >>> K = np.exp(-np.subtract.outer(np.arange(50), np.arange(50)) ** 2 / 9.0)
-    >>> A = heat_operator(K, symmetric_scaling(K))
-    >>> G = gaussian_matrix(50, 16, seed=0)
-    >>> block, curve = diffuse_until(A, G, lambda directions: directions[-1] <= 8, largest=64)
-    >>> block.shape, bool(curve.directions[-1] <= 8 < curve.directions[-2])
-    ((50, 16), True)
+        At the powers 1, 2 and others up to p.
     """
+    return _diffuse_until(A, G, lambda directions: directions[-1] <= few, largest, few)
+
+
+def diffuse_until_settled(A: Any, G: Any, *, largest: int) -> tuple[Any, HeatTrace]:
+    """Apply ``A`` until the last step hardly reduced the number of directions.
+
+    Parameters and results are those of :func:`diffuse_until_few`, but at all powers.
+    """
+    return _diffuse_until(A, G, is_settled, largest)
+
+
+def _diffuse_until(
+    A: Any, G: Any, enough: Callable[[list[float]], bool], largest: int, few: float = math.inf
+) -> tuple[Any, HeatTrace]:
     before: Any = None
     G = as_block(A, G)
     block, coefficients, done = G, A.stationary_coefficients(G), steps("diffusion", largest)
-    power, powers, seen = 0, list[int](), list[tuple[float, float, float]]()
-    while power < largest and not (seen and enough([found for *_, found in seen])):
-        counted = min(power + _steps_to_few(powers, seen, few), largest)
-        while power < counted:
+    power, powers, traces = 0, list[int](), list[tuple[float, float, float]]()
+    while power < largest and not (traces and enough([count for *_, count in traces])):
+        next_power = min(power + _steps_to_few(powers, traces, few), largest)
+        while power < next_power:
             spare = None if before is G else before
             before, (block, coefficients) = block, A.step(block, coefficients, out=spare)
             power += 1
             done()
         powers.append(power)
-        seen.append(trace_of_block(block))
-    for _ in range(largest - power):  # steps that were not needed
+        traces.append(trace_of_block(block))
+    for _ in range(largest - power):  # report the steps that are not needed
         done()
-    trace, error, found = np.array(seen).T
-    return before, HeatTrace(np.array(powers), trace, error, found)
+    return before, HeatTrace(np.array(powers), *np.array(traces).T)
 
 
 def is_settled(directions: list[float]) -> bool:
-    """Return True if the last step hardly reduced the number of directions.
-
-    Examples
-    --------
-    >>> from heatsketch.diffusion._heat_trace import is_settled
-    >>> is_settled([9.0, 7.0]), is_settled([9.0, 8.0])
-    (False, True)
-    """
-    return len(directions) > 1 and directions[-1] >= (1 - FALL) * directions[-2]
+    """Return True if the last step hardly reduced the number of directions."""
+    return len(directions) > 1 and directions[-1] >= (1 - SETTLED_DECREASE) * directions[-2]
 
 
-def _steps_to_few(powers: list[int], seen: list[Any], few: float) -> int:
+def _steps_to_few(powers: list[int], traces: list[Any], few: float) -> int:
     """Return the least number of steps until ``few`` directions remain."""
     if len(powers) < 2:
         return 1
-    (earlier, last), (*_, before), (*_, now) = powers[-2:], seen[-2], seen[-1]
+    (earlier, last), (*_, before), (*_, now) = powers[-2:], traces[-2], traces[-1]
     if not before > now > few:
         return 1
     steps_to_few = (last - earlier) * math.log(now / few) / math.log(before / now)
@@ -190,20 +174,12 @@ def trace_of_block(block: Any) -> tuple[float, float, float]:
     ----------
     block : array of shape (n, k)
         :math:`A^p G`, without the stationary direction.
-
-    Examples
-    --------
-    >>> from heatsketch.diffusion import gaussian_matrix
-    >>> from heatsketch.diffusion._heat_trace import trace_of_block
-    >>> trace, error, directions = trace_of_block(gaussian_matrix(50, 64, seed=0))
-    >>> bool(abs(trace - 50) < 4 * error), bool(40 < directions < 60)
-    (True, True)
     """
     n_columns = block.shape[1]
     lengths, products = _squared_lengths_and_products(block)
     trace = lengths.mean()
     if n_columns < 2:
-        return trace, math.inf, math.inf  # unknown from one column
+        return trace, math.inf, math.inf  # cannot be estimated from one column
     error = lengths.std(ddof=1) / math.sqrt(n_columns)
     apart = ~np.eye(len(products), dtype=bool)
     doubled = np.mean(products[apart] ** 2)
@@ -212,19 +188,19 @@ def trace_of_block(block: Any) -> tuple[float, float, float]:
 
 def _squared_lengths_and_products(block: Any) -> list[np.ndarray]:
     """Return squared lengths of all columns, and inner products of some."""
-    return _sums(from_each_block(_look_at_block, block))
+    return _sums(from_each_block(_moments_of_block, block))
 
 
-def _look_at_block(block: np.ndarray) -> list[np.ndarray]:
-    return _sums(of_pieces(_look_at_piece, block))
+def _moments_of_block(block: np.ndarray) -> list[np.ndarray]:
+    return _sums(of_pieces(_moments_of_piece, block))
 
 
-def _sums(found: list[Any]) -> list[np.ndarray]:
+def _sums(moments: list[Any]) -> list[np.ndarray]:
     """Add up in a fixed order."""
-    sums = (np.sum(parts, axis=0, dtype=np.float64) for parts in zip(*found, strict=True))
+    sums = (np.sum(parts, axis=0, dtype=np.float64) for parts in zip(*moments, strict=True))
     return [np.asarray(total) for total in sums]
 
 
-def _look_at_piece(piece: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _moments_of_piece(piece: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     some = piece[:, :GRAM_COLUMNS]
     return np.einsum("ij,ij->j", piece, piece), some.T @ some

@@ -5,34 +5,26 @@ All normalizations have the form ``A = diag(s) K diag(s)``, and use one iteratio
 .. math:: d_{i+1} = K (1 / d_i), \quad d_0 = 1, \quad s = 1 / \sqrt{d_i \, d_{i+1}}.
 
 With :math:`i = 0`, ``A`` is the random walk on a graph, in its symmetric form. With :math:`i = 1`,
-``A`` is the symmetric normalization. Iterated until :math:`d_i` no longer changes, it is the
-bistochastic one. For any :math:`i`, :math:`\sqrt{d_{i+1} / d_i}` is an eigenvector of ``A`` with
-eigenvalue one: the stationary direction. This module computes the iterates; it never forms ``A``,
-and requires only ``K @ vector``.
+it is the symmetric normalization. Iterated until :math:`d_i` no longer changes, it is the
+bistochastic normalization. For any :math:`i`, :math:`\sqrt{d_{i+1} / d_i}` is an eigenvector of
+``A`` with eigenvalue one: the stationary direction. This module computes the iterates; it never
+forms ``A``, and requires only ``K @ vector``.
 
 Iterates are float64 for any dtype of ``K``.
 """
 
 from __future__ import annotations
 
-import reprlib
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from heatsketch._core.checks import check_dtype, check_places
+from heatsketch._core.checks import check_dtype, check_places, check_rows
 from heatsketch._core.partitioned import computed, from_each_block, ones_for
 from heatsketch._core.row_chunks import multiply_vector
-from heatsketch.exceptions import HeatSketchError, ScalingError, ScalingFailure
-
-
-class RowWeights(NamedTuple):
-    """Weights and stationary direction of some rows."""
-
-    s: Any
-    stationary: Any
+from heatsketch.exceptions import ScalingError, ScalingFailure
 
 
 @dataclass(frozen=True)
@@ -46,12 +38,12 @@ class Scaling:
     Attributes
     ----------
     previous, current : arrays of shape (n_points,)
-        :math:`d_{i-1}` and :math:`d_i`; ``previous`` is None for :math:`d_0 = 1`.
+        :math:`d_{i-1}` and :math:`d_i`; ``previous`` is None if :math:`d_i = d_0 = 1`.
     n_iter : int
         Number of sweeps.
     residual : float
-        Largest deviation of a row sum from one in the last sweep; nan for normalizations that do
-        not aim at row sums of one.
+        Largest deviation of a row sum from one in the last sweep; NaN for normalizations other
+        than the bistochastic one.
 
     Examples
     --------
@@ -60,7 +52,7 @@ class Scaling:
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> scaling = Scaling(np.ones(2), K @ np.ones(2), n_iter=1, residual=np.nan)
     >>> s, stationary = scaling(K)
-    >>> s * (K @ (s * stationary))  # A leaves the stationary direction alone
+    >>> s * (K @ (s * stationary))  # A does not change the stationary direction
     array([0.81649658, 0.81649658])
     >>> stationary
     array([0.81649658, 0.81649658])
@@ -76,7 +68,7 @@ class Scaling:
         previous = None if self.previous is None else np.asarray(self.previous[places])
         return replace(self, previous=previous, current=np.asarray(self.current[places]))
 
-    def __call__(self, K: Any, *, is_training: bool = False) -> RowWeights:
+    def __call__(self, K: Any, *, is_training: bool = False) -> tuple[Any, Any]:
         """Return the weights ``s`` and the stationary direction of the rows of ``K``.
 
         For the training points, ``K (1 / previous)`` is ``current`` and is not computed again.
@@ -87,15 +79,15 @@ class Scaling:
             earlier = 1 + 0 * later
         else:
             earlier = self.current if is_training else multiply_vector(K, 1 / self.previous)
-        # Two square roots, since that of the product may overflow.
-        return RowWeights(1 / (np.sqrt(earlier) * np.sqrt(later)), np.sqrt(later / earlier))
+        # The product of two square roots, since earlier * later may overflow.
+        return 1 / (np.sqrt(earlier) * np.sqrt(later)), np.sqrt(later / earlier)
 
 
 def degree_scaling(K: Any, *, sums: Any = None) -> Scaling:
-    r"""Random walk on a graph: divide by the degrees :math:`q = K 1`.
+    r"""Normalize as a random walk on a graph: divide by the degrees :math:`q = K 1`.
 
     The heat operator is :math:`A = \mathrm{diag}(q^{-1/2}) \, K \, \mathrm{diag}(q^{-1/2})`. Use it
-    for graphs, where the degree of a node is information and not sampling density.
+    for graphs, where the degree of a node is a property of the data, not of the sampling.
 
     Parameters
     ----------
@@ -198,7 +190,7 @@ def bistochastic_scaling(
     >>> scaling.n_iter < 60
     True
     """
-    # Start with the geometric mean of one and the row sums, which is exact for isolated points.
+    # Start from the first damped iterate, which is exact for isolated points.
     d = np.sqrt(_checked_sums(K, sums))
     residual = np.inf
     for n_iter in range(2, max_iter + 1):
@@ -210,7 +202,7 @@ def bistochastic_scaling(
     raise ScalingError(ScalingFailure.SWEEPS_EXHAUSTED, residual, max_iter)
 
 
-# By their names in the estimators and the experiments.
+# Names of the normalizations in estimators and experiments.
 SCALINGS = {
     "degree": degree_scaling,
     "symmetric": symmetric_scaling,
@@ -219,15 +211,7 @@ SCALINGS = {
 
 
 def row_sums(K: Any) -> Any:
-    """Return :math:`K 1`, in float64.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion._normalization import row_sums
-    >>> row_sums(np.array([[1.0, 0.5], [0.5, 1.0]]))
-    array([1.5, 1.5])
-    """
+    """Return :math:`K 1`, in float64."""
     return multiply_vector(K, ones_for(K))
 
 
@@ -245,20 +229,15 @@ def _check_matrix(K: Any) -> None:
     if isinstance(K, np.ndarray) or sparse.issparse(K):
         check_dtype(K.dtype, "K")
     check_places(K, "K")
-    shape = getattr(K, "shape", None)
-    if shape is None or len(shape) != 2 or 0 in shape:
-        raise HeatSketchError(
-            f"K={reprlib.repr(K)} of shape {shape} must be a matrix, with a row and a column "
-            "for each point; use numpy.asarray(K) if it is a list."
-        )
+    check_rows(K, "K")
 
 
-# Scaling factors beyond this have diverged: one more sweep could overflow.
+# The iteration has diverged if scaling factors are above this: one more sweep could overflow.
 _DIVERGED = 1e100
 
 
 def _check_sums(sums: Any, d: Any, n_iter: int) -> float:
-    """Return the residual; raise unless sums are positive, finite and in range."""
+    """Return the residual; raise unless all sums are positive, finite and not too large."""
     lows, highs, residuals = zip(*from_each_block(_extremes, sums, d), strict=True)
     # np.min, unlike min, propagates NaN.
     low, high = float(np.min(lows)), float(np.max(highs))
@@ -275,6 +254,6 @@ def _check_sums(sums: Any, d: Any, n_iter: int) -> float:
 
 
 def _extremes(sums: np.ndarray, d: np.ndarray) -> tuple[float, float, float]:
-    with np.errstate(invalid="ignore"):  # empty rows are reported separately
+    with np.errstate(invalid="ignore"):  # the caller raises for empty rows
         residual = np.max(np.abs(sums / d - 1))
     return float(np.min(sums)), float(np.max(sums)), float(residual)

@@ -2,10 +2,9 @@ r"""The heat operator ``A``, defined by its products with blocks of vectors.
 
 .. math:: A = \mathrm{diag}(s) \, K \, \mathrm{diag}(s)
 
-The affinity only has to support ``K @ block``, locally or on a cluster; ``A`` is then never formed.
-If the affinity is a CSR matrix in memory, however, the weights are multiplied into its values,
-once. Rows of new points have the same form,
-:math:`\mathrm{diag}(s_{new}) \, K_{new} \, \mathrm{diag}(s)`, and the same class.
+The affinity only has to support ``K @ block``, and ``A`` is never formed. But if the affinity is a
+CSR matrix in memory, its values are multiplied by the weights once. Rows of new points have the
+same form, :math:`\mathrm{diag}(s_{new}) \, K_{new} \, \mathrm{diag}(s)`, and the same class.
 """
 
 from __future__ import annotations
@@ -20,22 +19,12 @@ from scipy import sparse
 
 from heatsketch._core import kernels
 from heatsketch._core.partitioned import RowBlocks
-from heatsketch._core.pickling import from_plain, plain
 from heatsketch._core.row_chunks import by_chunks, check_length, is_compiled, scaled_values
 
 
 @dataclass(frozen=True)
 class Scaled:
-    """``diag(left) K diag(right)`` with a ``K`` that only supports products.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion._operator import Scaled
-    >>> Scaled(np.ones((2, 2)), np.array([1.0, 2.0]), np.array([3.0, 4.0])) @ np.eye(2)
-    array([[3., 4.],
-           [6., 8.]])
-    """
+    """``diag(left) K diag(right)`` with a ``K`` that supports products only."""
 
     K: Any
     left: Any
@@ -48,14 +37,15 @@ class Scaled:
 
     @property
     def dtype(self) -> np.dtype:
-        """The dtype of the products, a float even if the affinities are integers."""
+        """Dtype of the products, which is a float even if the affinities are integers."""
         return self.left.dtype
 
     def __matmul__(self, block: Any) -> Any:
         """Multiply a vector, or a block of column vectors."""
-        if block.ndim == 1:
-            return self.left * (self.K @ (self.right * block))
-        return self.left[:, np.newaxis] * (self.K @ (self.right[:, np.newaxis] * block))
+        left, right = self.left, self.right
+        if block.ndim > 1:
+            left, right = left[:, np.newaxis], right[:, np.newaxis]
+        return left * np.asarray(self.K @ (right * block))
 
 
 @dataclass(frozen=True)
@@ -67,9 +57,9 @@ class HeatOperator:
     matrix : CSR array, SharedRows or Scaled
         The product of weights and affinities.
     s : array
-        Weights of the columns, which are training points.
+        Weights of the columns, that is, of the training points.
     stationary : array
-        The eigenvector of eigenvalue one (for new rows, its extension), not normalized.
+        The eigenvector of eigenvalue one, not normalized; for new rows, its extension.
 
     Examples
     --------
@@ -96,16 +86,8 @@ class HeatOperator:
 
     @property
     def dtype(self) -> np.dtype:
-        """The precision of the products."""
+        """Dtype of the products."""
         return self.matrix.dtype
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return plain arrays."""
-        return plain(vars(self))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take plain arrays."""
-        vars(self).update(from_plain(state))
 
     def __matmul__(self, block: Any) -> Any:
         """Multiply a vector, or a block of column vectors."""
@@ -114,11 +96,17 @@ class HeatOperator:
         no_sums = np.empty((0, block.shape[1]), block.dtype)
         return self._compiled_step(block, np.zeros(block.shape[1], block.dtype), no_sums)
 
+    def local(self) -> HeatOperator:
+        """Return the operator for blocks in the memory of this machine."""
+        return self
+
+    def at_columns_of(self, rows: Any) -> tuple[HeatOperator, Any, None]:
+        """Return the operator and rows unchanged: all columns are in memory."""
+        return self, rows, None
+
     def stationary_coefficients(self, block: Any) -> Any:
         """Return the coefficient of the stationary direction in each column."""
-        if not (isinstance(block, np.ndarray) and isinstance(self.stationary, np.ndarray)):
-            return (self.stationary @ block) / self.squared_length
-        # Not with BLAS, whose rounding depends on the number of threads.
+        # Without BLAS, whose rounding depends on the number of threads.
         sums = chunk_sums(self.stationary, block)
         return stationary_ratio(sums, self.squared_length, np.result_type(self.dtype, block))
 
@@ -129,12 +117,10 @@ class HeatOperator:
     def deflate(self, block: Any, *, out: Any = None) -> Any:
         """Remove the stationary direction; ``out`` may be the block itself.
 
-        Its eigenvalue is one while all others decay, so that after a few hundred products nothing
-        else would remain in floating point.
+        Its eigenvalue is one and all others are smaller, so after a few hundred products rounding
+        errors of this direction would be larger than the rest.
         """
         coefficients = self.stationary_coefficients(block)
-        if not (isinstance(block, np.ndarray) and isinstance(self.stationary, np.ndarray)):
-            return block - self.stationary_part(coefficients)
         out = np.empty(block.shape, coefficients.dtype) if out is None else out
 
         def work(start: int, stop: int) -> None:
@@ -170,9 +156,9 @@ class HeatOperator:
         out : array of shape (n, k), optional
             The block ``z``, whose memory may be reused for ``y``.
         totals : list or array of blocks
-            Sums to each of which a multiple of ``y`` is added in place.
+            To each of them a multiple of ``y`` is added in place.
         terms : sequence of float
-            These multiples.
+            The factors of these multiples.
 
         Returns
         -------
@@ -191,26 +177,24 @@ class HeatOperator:
         >>> bool(np.allclose(y, A @ A.deflate(x)))
         True
         """
-        if isinstance(block, np.ndarray):
-            block = np.ascontiguousarray(block)  # results must not depend on the layout
+        block = np.ascontiguousarray(block)  # so that results do not depend on the layout
+        recurrence = {"factors": factors, "out": out, "totals": totals, "terms": terms}
         if self._is_compiled_for(block):
-            recurrence = {"factors": factors, "out": out, "totals": totals, "terms": terms}
             y, sums = self.step_of_rows(block, coefficients, **recurrence)
-            return y, stationary_ratio(sums, self.squared_length, y.dtype)
-        # Rows shared by copies of a point have a one-pass step, too.
-        if hasattr(self.matrix, "step") and self.matrix.dtype == block.dtype:
-            recurrence = {"factors": factors, "out": out, "totals": totals, "terms": terms}
+        elif hasattr(self.matrix, "step") and self.matrix.dtype == block.dtype:
+            # SharedRows also computes a step in one pass.
             y, sums = self.matrix.step(self.stationary, block, coefficients, **recurrence)
-            return y, stationary_ratio(sums, self.squared_length, y.dtype)
-        a, b, g = factors
-        y = self.matrix @ (block - self.stationary_part(coefficients))
-        y = a * y if a != 1 else y
-        y = y + b * block if b else y
-        y = _computed(y - g * out if g else y)
-        for place, term in enumerate(terms):
-            if term:
-                totals[place] = _computed(totals[place] + term * y)
-        return y, self.stationary_coefficients(y)
+        else:
+            a, b, g = factors
+            y = a * (self.matrix @ (block - self.stationary_part(coefficients)))
+            if b:
+                y += b * block
+            if g:
+                y -= g * out
+            for total, term in zip(totals, terms, strict=True):
+                total += term * y
+            return y, self.stationary_coefficients(y)
+        return y, stationary_ratio(sums, self.squared_length, y.dtype)
 
     def step_of_rows(self, block: Any, coefficients: Any, **recurrence: Any) -> tuple[Any, Any]:
         """Take the step of :meth:`step` in some or all rows of a CSR matrix.
@@ -223,8 +207,7 @@ class HeatOperator:
 
     def _is_compiled_for(self, block: Any) -> bool:
         return (
-            isinstance(block, np.ndarray)
-            and block.ndim == 2
+            block.ndim == 2
             and block.flags.c_contiguous
             and sparse.issparse(self.matrix)
             and self.matrix.dtype == block.dtype
@@ -257,11 +240,9 @@ class HeatOperator:
 
     @cached_property
     def squared_length(self) -> Any:
-        """The squared length of the stationary direction."""
-        v = self.stationary
-        if not isinstance(v, np.ndarray):
-            return v @ v
-        return stationary_ratio(chunk_sums(v, v[:, np.newaxis]), 1.0, np.float64)[0]
+        """Squared length of the stationary direction."""
+        sums = chunk_sums(self.stationary, self.stationary[:, np.newaxis])
+        return stationary_ratio(sums, 1.0, np.float64)[0]
 
 
 def heat_operator(K: Any, scaling: Any) -> HeatOperator:
@@ -305,19 +286,6 @@ def heat_rows(K_new: Any, scaling: Any, A: HeatOperator) -> HeatOperator:
     Returns
     -------
     HeatOperator
-
-    Examples
-    --------
-    A training point passed as a new one has the same row:
-
-    >>> import numpy as np
-    >>> from heatsketch.diffusion import heat_operator, symmetric_scaling
-    >>> from heatsketch.diffusion._operator import heat_rows
-    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
-    >>> scaling = symmetric_scaling(K)
-    >>> A = heat_operator(K, scaling)
-    >>> heat_rows(K[:1], scaling, A) @ np.eye(2)
-    array([[0.66666667, 0.33333333]])
     """
     s, stationary = scaling(K_new)
     return _scaled(K_new, s, A.s, stationary)
@@ -329,38 +297,31 @@ def _scaled(K: Any, left: Any, right: Any, stationary: Any) -> HeatOperator:
     stationary = stationary.astype(dtype)
     if isinstance(K, RowBlocks):
         return K.heat_operator(left, right, stationary)
-    if not is_compiled(K):
-        return HeatOperator(Scaled(K, left.astype(dtype), right.astype(dtype)), right, stationary)
+    if is_compiled(K):
+        return HeatOperator(scaled_matrix(K, left, right), right, stationary)
+    matrix = Scaled(K, np.asarray(left, dtype), np.asarray(right, dtype))
+    return HeatOperator(matrix, right, np.asarray(stationary))
+
+
+def scaled_matrix(K: Any, left: Any, right: Any) -> sparse.csr_array:
+    """Return ``diag(left) K diag(right)`` for a CSR matrix ``K``."""
     values = scaled_values(K, left, right)
-    matrix = sparse.csr_array((values, K.indices, K.indptr), shape=K.shape)
-    return HeatOperator(matrix, right, stationary)
+    return sparse.csr_array((values, K.indices, K.indptr), shape=K.shape)
+
+
+def multiply_block(matrix: sparse.csr_array, block: np.ndarray) -> np.ndarray:
+    """Multiply a block of columns by a CSR matrix, in fixed order if their dtypes are equal."""
+    return HeatOperator(matrix, None, np.zeros(matrix.shape[0], block.dtype)) @ block
 
 
 def stationary_ratio(sums: np.ndarray, squared_length: float, dtype: Any) -> np.ndarray:
-    """Return coefficients from the sums over chunks, added in order.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion._operator import stationary_ratio
-    >>> stationary_ratio(np.array([[1.0, 2.0], [3.0, 4.0]]), 2.0, np.float64)
-    array([2., 3.])
-    """
+    """Return coefficients from the sums over chunks, added in order."""
     total = np.cumsum(sums, axis=0, dtype=np.float64)[-1]
     return (total / squared_length).astype(dtype)
 
 
 def chunk_sums(v: np.ndarray, block: np.ndarray) -> np.ndarray:
-    """Return ``v @ block`` over each chunk of rows, in float64.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion._operator import chunk_sums
-    >>> chunk_sums(np.ones(1030), np.ones((1030, 1)))
-    array([[1024.],
-           [   6.]])
-    """
+    """Return ``v @ block`` over each chunk of rows, in float64."""
     check_length("block", block, len(v))
     sums = _room_for_sums(block.shape, np.float64)
     arrays = v, np.ascontiguousarray(block), sums
@@ -375,13 +336,8 @@ def _room_for_sums(shape: tuple[int, int], dtype: Any) -> np.ndarray:
 
 
 def _aligned(shape: tuple[int, int], dtype: Any) -> np.ndarray:
-    """Return an empty block aligned to cache lines, so that rows span fewer."""
+    """Return an empty block aligned to cache lines, so that each row spans fewer of them."""
     line, size = 64, shape[0] * shape[1] * dtype.itemsize
     memory = np.empty(size + line, np.uint8)
     start = -memory.ctypes.data % line
     return memory[start : start + size].view(dtype).reshape(shape)
-
-
-def _computed(block: Any) -> Any:
-    """Start the computation of a lazy block, so that no step is done twice."""
-    return getattr(block, "persist", lambda: block)()

@@ -1,16 +1,13 @@
-r"""The random matrix ``G``, whose entries depend on seed, row id and column.
+r"""The random matrix ``G``, whose entries depend only on seed, row id and column.
 
-They depend on nothing else: not on the number of rows, the number of columns, the chunk, the
-thread or the machine. So the first columns of a wide matrix are the narrow matrix, every
-worker computes its own rows without communication, and two data sets that share row ids
-share ``G``.
+They do not depend on the number of rows or columns, the chunk, the thread or the machine. So the
+first columns of a wide matrix are the narrow matrix, every worker computes its own rows without
+communication, and two data sets that share row ids share ``G``.
 
 The stream, version 1, never changes. The four 64-bit words at tile ``t`` of a row are
-Philox4x64-10 under the key ``(seed mod 2**64, seed div 2**64)`` at the counter
-``(t, row, kind, 1)``, with kind 1 for Gaussians, 2 for Rademacher: the words that
-``numpy.random.Philox`` guarantees. Kinds 3 and 4 are Gaussians as well. They sample points and
-pairs for the construction of ``A``, which must not depend on ``G``. Kind 5 are Gaussians, too;
-:func:`compare_groups` permutes units by their order.
+Philox4x64-10, as in ``numpy.random.Philox``, under the key ``(seed mod 2**64, seed div 2**64)`` at
+the counter ``(t, row, kind, 1)``. Kind 1 is for Gaussians, 2 for Rademacher entries. Kinds 3 to 5
+are Gaussians for other purposes, which must not depend on ``G``: see :class:`Kind`.
 
 * A Rademacher entry is one bit, 256 columns per tile: column ``c`` is bit ``c mod 64`` of word
   ``(c mod 256) div 64``, and a set bit means -1.
@@ -19,27 +16,24 @@ pairs for the construction of ``A``, which must not depend on ``G``. Kind 5 are 
 
   .. math:: G = \sqrt{-2 \log u}\,(\cos\theta, \sin\theta).
 
-Both are bit-identical on every machine; float32 entries are the rounded float64 ones.
+Both are bit-identical on every machine; float32 entries are rounded from float64.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
 from numbers import Integral
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from heatsketch._core import kernels
 from heatsketch._core.checks import check_integer
 from heatsketch._core.parallel import in_threads
-from heatsketch.exceptions import DtypeError, HeatSketchError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, DTypeLike, NDArray
+from heatsketch.exceptions import DtypeError
 
 ROWS_AT_A_TIME = 16_384  # per thread
-MOST_COLUMNS = 2**62  # limit of the compiled loops
+MOST_COLUMNS = 2**62  # the compiled loops number columns by integers of 64 bits
 STREAM_VERSION = 1
 
 
@@ -48,9 +42,9 @@ class Kind(IntEnum):
 
     GAUSSIAN = 1  # the random matrix
     RADEMACHER = 2  # the random matrix, of Rademacher entries
-    SAMPLE = 3  # points from whose distances a bandwidth is estimated
+    SAMPLE = 3  # points whose distances are used to estimate a bandwidth
     TRIAL = 4  # sketches that determine how many inverted lists to search
-    PERMUTATION = 5  # keys by whose order units are permuted
+    PERMUTATION = 5  # keys that compare_groups sorts to permute units
 
 
 def gaussian_matrix(
@@ -91,7 +85,7 @@ def gaussian_matrix(
     >>> bool((narrow == wide[[7, 500], 10:13]).all())
     True
     """
-    return _block(Kind.GAUSSIAN, rows, n_columns, first_column=first_column, seed=seed, dtype=dtype)
+    return random_block(Kind.GAUSSIAN, rows, n_columns, seed, first_column, dtype)
 
 
 def rademacher_matrix(
@@ -129,66 +123,27 @@ def rademacher_matrix(
     array([[-1, -1,  1, -1,  1,  1],
            [ 1, -1,  1, -1,  1, -1]])
     """
-    return _block(
-        Kind.RADEMACHER, rows, n_columns, first_column=first_column, seed=seed, dtype=dtype
-    )
+    return random_block(Kind.RADEMACHER, rows, n_columns, seed, first_column, dtype)
 
 
-def gaussians_apart(
+def random_block(
     kind: Kind,
     rows: int | ArrayLike,
     n_columns: int,
-    *,
     seed: int = 0,
     first_column: int = 0,
     dtype: DTypeLike = np.float64,
 ) -> NDArray:
-    """Return standard Gaussians independent of the random matrix of any seed.
-
-    Examples
-    --------
-    >>> from heatsketch.diffusion import gaussian_matrix
-    >>> from heatsketch.diffusion._random_matrix import Kind, gaussians_apart
-    >>> bool((gaussians_apart(Kind.SAMPLE, 9, 1) == gaussian_matrix(9, 1, seed=0)).any())
-    False
-    """
-    return _block(kind, rows, n_columns, first_column=first_column, seed=seed, dtype=dtype)
-
-
-def random_words(row: int, tile: int, *, kind: Kind, seed: int) -> NDArray[np.uint64]:
-    """Return the four words of a tile of a row, from ``numpy.random.Philox``.
-
-    This is the slow reference definition of the stream, against which the fast one is checked.
-
-    Examples
-    --------
-    >>> from heatsketch.diffusion._random_matrix import Kind, random_words
-    >>> random_words(row=0, tile=0, kind=Kind.GAUSSIAN, seed=0)[0]
-    np.uint64(4209562134107424394)
-    """
-    counter = tile + (row << 64) + (kind << 128) + (STREAM_VERSION << 192)
-    # NumPy increments its counter before it draws.
-    generator = np.random.Philox(key=_key(seed), counter=counter - 1)
-    return np.asarray(generator.random_raw(4))
-
-
-def _block(kind, rows, n_columns, *, first_column, seed, dtype):
+    """Return random entries of a kind, which are independent of those of all other kinds."""
     is_sign = kind == Kind.RADEMACHER
     fill = kernels.rademacher_entries if is_sign else kernels.gaussian_entries
-    rows, n_columns = _row_ids(rows), check_integer("n_columns", n_columns, least=0)
-    first_column = check_integer("first_column", first_column, least=0)
+    rows = _row_ids(rows)
+    n_columns = check_integer("n_columns", n_columns, least=0, most=MOST_COLUMNS)
+    first_column = check_integer("first_column", first_column, least=0, most=MOST_COLUMNS)
     if np.dtype(dtype) not in (np.float32, np.float64):
-        raise DtypeError(
-            f"dtype={dtype!r} must be float32 or float64; convert the block afterwards."
-        )
-    if first_column + n_columns > MOST_COLUMNS:
-        raise HeatSketchError(
-            f"first_column={first_column} and n_columns={n_columns} reach beyond column 2**62; "
-            "use smaller ones."
-        )
+        raise DtypeError(f"dtype must be float32 or float64, got {dtype!r}; convert the block.")
     out = np.empty((len(rows), n_columns), dtype)
-    address = np.array([kind, STREAM_VERSION], np.uint64)
-    key = _key(seed)
+    address, key = np.array([kind, STREAM_VERSION], np.uint64), stream_key(seed)
     in_threads(
         lambda some: fill(out[some], rows[some], first_column, address, key),
         [slice(start, start + ROWS_AT_A_TIME) for start in range(0, len(rows), ROWS_AT_A_TIME)],
@@ -196,19 +151,20 @@ def _block(kind, rows, n_columns, *, first_column, seed, dtype):
     return out
 
 
-def _row_ids(rows):
+def _row_ids(rows: int | ArrayLike) -> NDArray:
     if isinstance(rows, Integral) and not isinstance(rows, bool) and int(rows) >= 0:
         return np.arange(int(rows), dtype=np.uint64)
     ids = np.asarray(rows)
     if ids.ndim != 1 or ids.dtype.kind not in "iu" or (ids.size and ids.min() < 0):
         raise DtypeError(
-            f"rows={rows!r} must be a number of rows or a vector of row ids, "
-            "which are integers from 0 to 2**64 - 1; number the rows first."
+            "rows must be a number of rows or a vector of row ids, integers from 0 to 2**64 - 1, "
+            f"got {rows!r}; number the rows first."
         )
     return ids.astype(np.uint64)
 
 
-def _key(seed):
+def stream_key(seed: int) -> NDArray:
+    """Return the key of Philox for a seed."""
     if not (isinstance(seed, Integral) and 0 <= int(seed) < 2**128):
-        raise ValueError(f"seed={seed!r} must be an integer from 0 to 2**128 - 1.")
+        raise ValueError(f"seed must be an integer from 0 to 2**128 - 1, got {seed!r}.")
     return np.array([int(seed) % 2**64, int(seed) // 2**64], np.uint64)

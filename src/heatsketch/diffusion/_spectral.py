@@ -2,13 +2,13 @@ r"""Leading eigenpairs of the heat operator, and the diffusion map.
 
 .. math:: y_j = (\lambda_1^t (v_1)_j, \ldots, \lambda_k^t (v_k)_j)
 
-with :math:`A v_l = \lambda_l v_l` and the stationary :math:`v_0` left out. In a graph of several
-connected components each has its own stationary direction, and all of them are left out: these are
-indicators of the components, and would replace the directions within.
+with :math:`A v_l = \lambda_l v_l`, without the stationary :math:`v_0`. In a graph of several
+connected components each has its own stationary direction, and all of them are removed: they are
+indicators of the components, and would replace the directions within components.
 
-The iteration starts from a sketch: its columns are mostly in the span of the leading eigenvectors.
-A few rounds of Chebyshev polynomials, which are large above the least eigenvalue of the block and
-small below it, filter out the rest.
+The iteration starts from a sketch, whose columns are mostly in the span of the leading
+eigenvectors. A few rounds of Chebyshev polynomials, which are large above the smallest eigenvalue
+of the block and small below it, filter out the rest.
 """
 
 from __future__ import annotations
@@ -18,26 +18,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch._core.partitioned import as_block, check_not_lazy
+from heatsketch._core.partitioned import as_block
 from heatsketch._core.progress import steps
 from heatsketch.diffusion._all_times import Components, without_stationary
 from heatsketch.diffusion._chebyshev import Interval, lower_end
 from heatsketch.exceptions import HeatSketchError, SpectrumError
 
-# Below this size the whole spectrum costs less than an iterative solver.
-DENSE_ROWS = 500
-
-
-MOST_ROUNDS = 100
-LARGEST_DEGREE = 40
-SPARE = 16  # columns beyond the number of eigenvectors
-
-
-class Eigenpairs(NamedTuple):
-    """Eigenvalues in descending order, and their eigenvectors as columns."""
-
-    values: np.ndarray
-    vectors: np.ndarray
+DENSE_ROWS = 500  # up to this size the whole spectrum takes less time than the iteration
+MOST_ROUNDS = 100  # of the iteration
+LARGEST_DEGREE = 40  # of the Chebyshev polynomials
+SPARE = 16  # columns in addition to the number of eigenvectors
 
 
 class RitzPairs(NamedTuple):
@@ -65,7 +55,8 @@ class DiffusionCoordinates(NamedTuple):
     >>> from sklearn.datasets import load_digits
     >>> from heatsketch import HeatSketch
     >>> X, _ = load_digits(return_X_y=True)
-    >>> coordinates, eigenvalues, residuals = HeatSketch(n_neighbors=15).fit(X).diffusion_map(2)
+    >>> model = HeatSketch(n_neighbors=15).fit(X)
+    >>> coordinates, eigenvalues, residuals = model.sketch_.diffusion_map(2)
     >>> coordinates.shape, bool((residuals < 1e-6).all())
     ((1797, 2), True)
     """
@@ -75,7 +66,9 @@ class DiffusionCoordinates(NamedTuple):
     residuals: np.ndarray
 
 
-def leading_eigenpairs(A: Any, n_pairs: int, *, components: Components | None = None) -> Eigenpairs:
+def leading_eigenpairs(
+    A: Any, n_pairs: int, *, components: Components | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Largest nonstationary eigenvalues of ``A``, with eigenvectors.
 
     Parameters
@@ -89,38 +82,31 @@ def leading_eigenpairs(A: Any, n_pairs: int, *, components: Components | None = 
 
     Returns
     -------
-    Eigenpairs
-        Vectors have length one; the largest entry of each is positive.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion import heat_operator, symmetric_scaling
-    >>> from heatsketch.diffusion._spectral import leading_eigenpairs
-    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
-    >>> leading_eigenpairs(heat_operator(K, symmetric_scaling(K)), 1).values.round(6)
-    array([0.333333])
+    values : array of shape (n_pairs,)
+        In descending order.
+    vectors : array of shape (n, n_pairs)
+        Of length one; the largest entry of each is positive.
     """
     n_rows, n_pairs = A.shape[0], int(n_pairs)  # -n_pairs of a numpy integer may be positive
     most = n_rows - _n_stationary(components)
     if not 1 <= n_pairs <= most:
         raise HeatSketchError(
-            f"n_components={n_pairs} eigenvectors cannot be had from {n_rows} points, which have "
-            f"{most} besides the stationary one of each connected component; use n_components=1 "
-            f"to {most}."
+            f"n_components={n_pairs} eigenvectors cannot be computed from {n_rows} points, which "
+            f"have {most} besides the stationary ones of connected components; n_components must "
+            f"be from 1 to {most}."
         )
-    if n_rows <= DENSE_ROWS or n_pairs > n_rows // 4:
-        values, vectors = _dense_eigenpairs(A, n_pairs, components)
-        return Eigenpairs(values, vectors * _signs(vectors))
-    start = np.random.default_rng(0).standard_normal((n_rows, n_pairs + SPARE), A.dtype)
-    options: dict[str, Any] = {"tolerance": 1e-10, "components": components}
-    values, vectors, residuals = ritz_pairs(A, start, n_pairs, **options)
+    is_small = n_rows <= DENSE_ROWS or n_pairs > n_rows // 4
+    shape = n_rows, n_rows if is_small else n_pairs + SPARE
+    start = np.random.default_rng(0).standard_normal(shape, A.dtype)
+    values, vectors, residuals = ritz_pairs(
+        A, start, n_pairs, tolerance=1e-10, components=components
+    )
     if residuals.max() > 1e-3:
         raise SpectrumError(
-            f"n_components={n_pairs} eigenvectors were not found (residual {residuals.max():.1e}); "
-            "ask for fewer, or use HeatSketch, which needs none."
+            f"n_components={n_pairs} eigenvectors did not converge (residual "
+            f"{residuals.max():.1e}); use fewer, or HeatSketch, which needs no eigenvectors."
         )
-    return Eigenpairs(values, vectors)
+    return values, vectors
 
 
 def diffusion_coordinates(A: Any, n_components: int, *, power: float = 1.0) -> np.ndarray:
@@ -161,29 +147,19 @@ def diffusion_coordinates(A: Any, n_components: int, *, power: float = 1.0) -> n
 
 
 def eigenvalue_powers(values: np.ndarray, power: float) -> np.ndarray:
-    """Return powers of eigenvalues, and raise if they do not exist.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.diffusion._spectral import eigenvalue_powers
-    >>> eigenvalue_powers(np.array([0.9, -0.5]), 2)
-    array([0.81, 0.25])
-    """
+    """Return powers of eigenvalues, and raise if they do not exist."""
     if not np.isfinite(power):
-        raise SpectrumError(f"power={power} is no diffusion time; use a finite number.")
+        raise SpectrumError(f"power must be a finite number, got {power}.")
     smallest = float(np.min(values))
     if smallest < 0 and power != int(power):
         raise SpectrumError(
-            f"power={power} of the eigenvalue {smallest:.3g} is not a real number; use an integer "
-            "power, fewer components, or n_neighbors=None, whose kernel has no negative ones.",
-            power=power,
-            n_neighbors=None,
+            f"power={power} of the negative eigenvalue {smallest:.3g} is not a real number; use an "
+            "integer power, fewer components, or n_neighbors=None, which has no negative ones."
         )
     if power < 0 and np.min(np.abs(values)) < np.sqrt(np.finfo(values.dtype).eps):
         raise SpectrumError(
-            f"an eigenvalue of {np.min(np.abs(values)):.3g} cannot be divided by; "
-            "use power=1 or more, or fewer components."
+            f"power={power} divides by an eigenvalue that is almost zero, "
+            f"{np.min(np.abs(values)):.3g}; use power >= 1, or fewer components."
         )
     return values**power
 
@@ -199,14 +175,15 @@ def _dense_eigenpairs(
 
     eye = np.eye(A.shape[0], dtype=A.dtype)
     matrix = without_stationary(A, A @ eye, components)
-    # Stationary directions are moved below the spectrum, which lies in [-1, 1].
+    # Move stationary directions below the spectrum, which is in [-1, 1].
     if components is None:
         matrix -= 2 * A.stationary_part(A.stationary / (A.stationary @ A.stationary))
     else:
         matrix -= 2 * (eye - components.deflate(eye))
-    # All of them: with a subset, LAPACK misses eigenvalues in a cluster.
+    # Compute all eigenvalues: for a subset, LAPACK may miss some in a cluster.
     values, vectors = eigh((matrix + matrix.T) / 2, driver="evd")
-    return values[: -n_pairs - 1 : -1], vectors[:, : -n_pairs - 1 : -1]
+    vectors = vectors[:, : -n_pairs - 1 : -1]
+    return values[: -n_pairs - 1 : -1], vectors * _signs(vectors)
 
 
 def ritz_pairs(
@@ -221,7 +198,7 @@ def ritz_pairs(
 
     .. math:: A v_l \approx \lambda_l v_l, \qquad r_l = |A v_l - \lambda_l v_l|
 
-    An eigenvalue of ``A`` lies within :math:`r_l` of :math:`\lambda_l` (usually much nearer).
+    An eigenvalue of ``A`` is within :math:`r_l` of :math:`\lambda_l`, and usually much closer.
 
     Parameters
     ----------
@@ -239,8 +216,8 @@ def ritz_pairs(
     -------
     RitzPairs
         ``values`` in descending order, ``vectors`` of length one whose largest entry is positive,
-        and ``residuals``. These are above the tolerance if the iteration did not converge, because
-        eigenvalues within the block are hardly larger than those beyond it.
+        and ``residuals``. If the iteration did not converge, residuals are above the tolerance:
+        the eigenvalues of the block are then hardly larger than the next ones.
 
     Examples
     --------
@@ -253,18 +230,17 @@ def ritz_pairs(
     >>> (ritz_pairs(A, Y, 4).residuals < 1e-6).all()
     np.True_
     """
-    check_not_lazy("eigenvectors", block)
     block = as_block(A, block).astype(A.dtype, copy=False)
     n_others = A.shape[0] - _n_stationary(components)
     if not 1 <= n_pairs <= min(block.shape[1], n_others):
         raise HeatSketchError(
-            f"n_pairs={n_pairs} eigenvectors cannot be had from a block of {block.shape[1]} "
-            f"columns and {A.shape[0]} rows; use fewer pairs, or another n_components."
+            f"n_pairs={n_pairs} eigenvectors cannot be computed from a block of {block.shape[1]} "
+            f"columns and {A.shape[0]} rows; use fewer pairs, or more columns."
         )
     if block.shape[1] >= A.shape[0]:  # the block spans all directions
         values, vectors = _dense_eigenpairs(A, n_pairs, components)
         residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
-        return RitzPairs(values, vectors * _signs(vectors), residuals)
+        return RitzPairs(values, vectors, residuals)
     block = block[:, :n_others]
     tolerance = max(tolerance, 100 * float(np.finfo(A.dtype).eps))
     low, done = lower_end(A), steps("eigenvectors", MOST_ROUNDS)
@@ -274,10 +250,10 @@ def ritz_pairs(
         done()
         if (residuals <= tolerance).all():
             break
-        unwanted = Interval(low, max(values[-1], low + 0.01))
-        # Rounding adds stationary directions again, which must not outgrow all others.
+        damped = Interval(low, max(values[-1], low + 0.01))
+        # Rounding adds the stationary directions of components again, which must not overflow.
         largest = values[0] if components is None else 1.0
-        block = _filtered(A, vectors, unwanted, largest)
+        block = _filtered(A, vectors, damped, largest)
         block = without_stationary(A, block, components, out=block)
         values, vectors, residuals = _rayleigh_ritz(A, block, n_pairs, components)
     values, vectors = values[:n_pairs], vectors[:, :n_pairs]
@@ -287,10 +263,10 @@ def ritz_pairs(
 def _rayleigh_ritz(
     A: Any, block: np.ndarray, n_pairs: int, components: Components | None
 ) -> RitzPairs:
-    """Return all Ritz pairs of a block, with the first ``n_pairs`` residuals."""
+    """Return all Ritz pairs of a block, but only ``n_pairs`` residuals."""
     basis, _ = np.linalg.qr(block)
     if components is not None:
-        # Columns that are almost dependent on others have rounding errors as large as themselves.
+        # Almost dependent columns have large relative rounding errors.
         basis, _ = np.linalg.qr(components.deflate(basis))
     product = A @ basis
     values, turn = np.linalg.eigh(basis.T @ product)
@@ -300,14 +276,14 @@ def _rayleigh_ritz(
     return RitzPairs(values, vectors, np.linalg.norm(rest, axis=0))
 
 
-def _filtered(A: Any, block: np.ndarray, unwanted: Interval, largest: float) -> np.ndarray:
-    """Multiply by a Chebyshev polynomial, at most one on the unwanted interval.
+def _filtered(A: Any, block: np.ndarray, damped: Interval, largest: float) -> np.ndarray:
+    """Multiply by a Chebyshev polynomial that is at most one on an interval.
 
     The block is overwritten.
     """
-    slope = 2 / (unwanted.high - unwanted.low)
-    shift = -slope * (unwanted.high + unwanted.low) / 2
-    # It grows as exp(degree * growth): the degree is limited to avoid overflow.
+    slope = 2 / (damped.high - damped.low)
+    shift = -slope * (damped.high + damped.low) / 2
+    # The polynomial grows as exp(degree * growth); a limited degree avoids overflow.
     growth = math.acosh(max(slope * largest + shift, 1.0))
     degree = int(min(LARGEST_DEGREE, max(2, 18 / max(growth, 0.01))))
     coefficients = A.stationary_coefficients(block)

@@ -1,4 +1,4 @@
-"""Interface of the engines: one required method, and some for remote arrays."""
+"""Interface of engines: one required method, and some for arrays stored elsewhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Engine(ABC):
     True
     >>> X = np.array([[0.0], [2.0]])
     >>> neighbors, d2 = LocalEngine().neighbors(
-    ...     X, metric="euclidean", n_neighbors=None, n_columns=1)
+    ...     X, metric="euclidean", n_neighbors=None)
     >>> d2
     array([[0., 4.],
            [4., 0.]])
@@ -36,13 +36,8 @@ class Engine(ABC):
     """
 
     @abstractmethod
-    def neighbors(
-        self, X: Any, *, metric: Any, n_neighbors: int | None, n_columns: int
-    ) -> tuple[Any, Any]:
+    def neighbors(self, X: Any, *, metric: Any, n_neighbors: int | None) -> tuple[Any, Any]:
         """Find the neighbours of each row of ``X``.
-
-        ``n_columns`` is the number of columns of the blocks to be multiplied, for engines that
-        need to plan their storage.
 
         Returns an object like ``heatsketch.graph._neighbors.Neighbors``, with the ``order`` of the
         rows and ``distances_to(X_new)``, and the squared distances in this order.
@@ -52,7 +47,7 @@ class Engine(ABC):
 
     @contextmanager
     def working(self) -> Iterator[Engine]:
-        """Yield the engine that runs one fit: itself, or a connected one."""
+        """Yield this engine, or one that is connected to a cluster; may be nested."""
         yield self
 
     def read(self, X: Any) -> Any:
@@ -68,12 +63,12 @@ class Engine(ABC):
         return vector
 
     def keep(self, block: Any) -> Any:
-        """Compute a block of columns and store it as long as the model exists."""
+        """Compute a block of columns, and store it as long as the model exists."""
         return block
 
-    def finish(self, *needed: Any) -> None:
-        """Delete checkpoints after a fit, except the arrays still needed."""
-        return  # there are none
+    def needs(self, *arrays: Any) -> None:
+        """Keep these intermediate results when the work is done."""
+        return  # nothing is deleted in memory
 
     def in_given_order(self, block: Any, order: Any) -> Any:
         """Return the block whose row ``order[i]`` is row ``i`` of ``block``."""

@@ -18,12 +18,11 @@ from heatsketch.exceptions import HeatSketchError, NotStorableError
 class DaskEngine(Engine):
     r"""Compute distances and embeddings on a Dask cluster, for very large data.
 
-    The embedding is that of :class:`LocalEngine`, and bit-identical if both have the same graph.
+    If the graph is the same, the embedding is bit-identical to that of :class:`LocalEngine`.
     Duplicates of a point do not share rows here, so drop them first if there are many.
-    ``embedding_`` is a dask array that reads from ``storage``; only a few rows are ever loaded on
-    this machine. Points need the metric "euclidean" or "cosine" and a number of neighbours;
-    precomputed matrices must be sparse. Up to ten million points, a single machine is sufficient
-    and simpler.
+    ``embedding_`` is a dask array that reads from ``storage``; only a few rows are loaded on this
+    machine. The metric must be "euclidean" or "cosine", with a number of neighbours; precomputed
+    matrices must be sparse. Up to ten million points, a single machine is sufficient and simpler.
 
     Parameters
     ----------
@@ -31,14 +30,14 @@ class DaskEngine(Engine):
         The cluster, or the address of its scheduler; None starts processes on this machine and
         stops them after the fit.
     storage : str or path-like
-        Folder that this machine and all workers can access. Results are stored there, and a fit
-        that was killed resumes from there when it is started again.
+        Folder that this machine and all workers can access. Results are stored there. If a fit is
+        killed and started again, it continues from there.
     rows_per_block : int or "auto", default="auto"
         Number of rows that one task processes, rounded up to a multiple of 4096. "auto" makes as
         many blocks as there are workers, or more if the workers have too little memory.
     checkpoint_every : int, default=16
         Number of products after which results are written to storage. If a worker dies, the
-        products since the last checkpoint are recomputed.
+        products after the last checkpoint are computed again.
     graph_tolerance : float, default=0.05
         As for :class:`LocalEngine`.
     allow_unencrypted : bool, default=False
@@ -67,12 +66,12 @@ class DaskEngine(Engine):
             )
         if self.storage is None:
             raise HeatSketchError(
-                "storage=None: a cluster needs a folder that all workers see; give its path."
+                "storage must be a folder that all workers can access, got None; pass its path."
             )
         if "://" in str(self.storage):
             raise HeatSketchError(
-                f"storage={self.storage!r} is no path; give a folder of a file system that all "
-                "workers have mounted."
+                f"storage must be a path, got {self.storage!r}; pass a folder of a file system "
+                "that all workers have mounted."
             )
         check_integer("checkpoint_every", self.checkpoint_every)
         if self.rows_per_block != "auto":
@@ -88,8 +87,8 @@ class DaskEngine(Engine):
         """Return the state for pickling; only addresses can be pickled."""
         if not isinstance(self.client, str | None):
             raise NotStorableError(
-                f"client={self.client!r} is a connection, which cannot be pickled; give the "
-                "address of the scheduler instead."
+                f"client={self.client!r} is a connection and cannot be pickled; pass the address "
+                "of the scheduler instead."
             )
         return vars(self)
 
@@ -99,20 +98,13 @@ class DaskEngine(Engine):
 
     @contextmanager
     def working(self) -> Iterator[Engine]:
-        """Connect to the cluster."""
+        """Connect to the cluster; nested calls share one connection."""
         from heatsketch.engines._dask._session import session
 
         with session(self, Path(self.storage).absolute()) as engine:
             yield engine
 
-    def neighbors(
-        self, X: Any, *, metric: Any, n_neighbors: int | None, n_columns: int
-    ) -> tuple[Any, Any]:
+    def neighbors(self, X: Any, *, metric: Any, n_neighbors: int | None) -> tuple[Any, Any]:
         """Find the neighbours of each row of ``X``; distances stay on storage."""
         with self.working() as engine:
-            return engine.neighbors(X, metric=metric, n_neighbors=n_neighbors, n_columns=n_columns)
-
-    def in_given_order(self, block: Any, order: Any) -> Any:
-        """Return the block whose row ``order[i]`` is row ``i`` of ``block``."""
-        with self.working() as engine:
-            return engine.in_given_order(block, order)
+            return engine.neighbors(X, metric=metric, n_neighbors=n_neighbors)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from heatsketch._core.checks import check_integer
-from heatsketch._core.memory import all_pairs_bytes, neighbors_bytes, physical_memory, tiles_bytes
-from heatsketch.estimators._base import N_NEIGHBORS
+from heatsketch._core.memory import all_pairs_bytes, neighbors_bytes
+from heatsketch.heat._checks import N_NEIGHBORS
 
 
 def estimate_memory(
@@ -22,13 +22,11 @@ def estimate_memory(
     n_components: int = 64,
     n_neighbors: Any = N_NEIGHBORS,
     dtype: Any = np.float32,
-    memory_limit: float | None = None,
 ) -> float:
     r"""Estimate the peak memory of :meth:`HeatSketch.fit` besides ``X``, in bytes.
 
-    Memory is proportional to :math:`n` with neighbours, and to :math:`n^2` with all pairs. If all
-    pairs do not fit in memory, affinities are recomputed in every product, and the estimate is for
-    that case. Estimates are usually within 25 %.
+    Memory is proportional to :math:`n` with neighbours, and to :math:`n^2` with all pairs.
+    Estimates are usually within 25 %.
 
     Parameters
     ----------
@@ -38,8 +36,6 @@ def estimate_memory(
         As for :class:`HeatSketch`.
     dtype : dtype, default=float32
         Dtype of ``X``.
-    memory_limit : float or None, default=None
-        As for :class:`LocalEngine`.
 
     Returns
     -------
@@ -58,6 +54,4 @@ def estimate_memory(
     if n_neighbors is not None:
         n_neighbors = min(check_integer("n_neighbors", n_neighbors, least=2), n_points)
         return neighbors_bytes(*size, n_neighbors, dtype)
-    needed = all_pairs_bytes(*size, dtype)
-    there = physical_memory() if memory_limit is None else memory_limit
-    return needed if needed <= there else tiles_bytes(*size, dtype)
+    return all_pairs_bytes(*size, dtype)

@@ -6,12 +6,19 @@ import reprlib
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from heatsketch._core.parallel import with_n_jobs
-from heatsketch.diffusion._labels import (
+from heatsketch._core.partitioned import in_memory
+from heatsketch._core.warn import warn
+from heatsketch.estimators._base import HeatEstimator, checks_parameters
+from heatsketch.exceptions import DisconnectedGraphWarning, HeatSketchError, RareClassWarning
+from heatsketch.heat import HeatGraph
+from heatsketch.heat._graph import Batch
+from heatsketch.heat._sketch import seed_of
+from heatsketch.uses._labels import (
     SHARPNESS,
     VOTING_SHARPNESS,
     class_probabilities,
@@ -24,17 +31,7 @@ from heatsketch.diffusion._labels import (
     potentials,
     score_scale,
 )
-from heatsketch.diffusion._links import link_weights
-from heatsketch.estimators._base import HeatEmbedding, checks_parameters
-from heatsketch.estimators._callbacks import CallbackSupportMixin, fit_progress
-from heatsketch.estimators._given_model import fitted_model
-from heatsketch.estimators._validation import MACHINE_CONSTRAINTS, check_numbers, seed_of
-from heatsketch.estimators._warnings import (
-    warn_about_rare_classes,
-    warn_about_unlabelled_components,
-)
-from heatsketch.estimators.heat_sketch import HeatSketch
-from heatsketch.exceptions import HeatSketchError
+from heatsketch.uses._links import link_weights
 
 __all__ = ["HeatLabels", "Suspects"]
 
@@ -79,15 +76,12 @@ class _Rule(NamedTuple):
     has_label: np.ndarray
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        found = class_probabilities(scores, self.scale, self.weights)
-        if self.has_label.all():
-            return found
-        all_classes = np.zeros((len(found), len(self.has_label)))
-        all_classes[:, self.has_label] = found
-        return all_classes
+        probabilities = np.zeros((len(scores), len(self.has_label)))
+        probabilities[:, self.has_label] = class_probabilities(scores, self.scale, self.weights)
+        return probabilities
 
 
-class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class HeatLabels(ClassifierMixin, HeatEstimator):
     r"""Classify all points from the labels of a few.
 
     .. math:: u = \sum_{t \ge 0} \alpha^t P^t D^{-1} b, \qquad
@@ -95,17 +89,12 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     This is Poisson learning (Calder et al., 2020) with a horizon of 2500 steps: labels are sources
     ``b`` of heat, which diffuses over the graph of all points, labelled or not. ``W`` contains the
-    affinities of a heat model to the eighth power, ``D`` their row sums, and ``P`` is their random
-    walk. The method is designed for one to ten labels per class. With many more labels, a
-    classifier of the features themselves is often better.
+    weights of the graph to the eighth power (given weights as they are), ``D`` their row sums, and
+    ``P`` is their random walk. The method is designed for one to ten labels per class. With many
+    more labels, a classifier of the features themselves is often better.
 
     Parameters
     ----------
-    model : HeatSketch, DiffusionMap or None, default=None
-        Model that provides the graph. A fitted model is not fitted again, so that one graph can
-        serve several purposes; of an unfitted model a clone is fitted. None is a graph of 15
-        neighbours. The graph must be a neighbour graph (``n_neighbors``) or a precomputed one, and
-        in memory. Precomputed affinities are not raised to a power.
     priors : array of shape (n_classes,) or None, default=None
         Shares of the classes among the training points, in the order of ``classes_``. Classes are
         weighted so that the mean probabilities of the training points equal these shares. None
@@ -114,11 +103,12 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Value that marks an unknown label in ``y``.
     random_state : int, RandomState instance or None, default=0
         Seed of the choice of labels that :meth:`predict_set` holds out.
-    n_jobs, verbose :
-        As for :class:`HeatSketch`.
+    n_neighbors, metric, weights, normalization, engine, n_jobs, verbose :
+        As for :class:`HeatSketch`. Not all pairs, unless distances or weights are sparse.
 
     Attributes
     ----------
+    graph_ : HeatGraph
     classes_ : array of shape (n_classes,)
         The labels, sorted.
     transduction_ : array of shape (n_samples,)
@@ -128,14 +118,8 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Class probabilities of all training points.
     held_out_ : array of int of shape (n_held_out,)
         Rows of ``X`` whose labels :meth:`predict_set` holds out.
-    model_ : HeatSketch or DiffusionMap
-        The fitted model.
-    n_products_ : int
-        Number of products with the graph, each for all classes together.
-    n_features_in_ : int
-        Number of features of ``X``.
-    feature_names_in_ : array of str
-        Names of the features, if ``X`` has any.
+    n_features_in_, feature_names_in_ :
+        As for :class:`HeatSketch`.
 
     Examples
     --------
@@ -154,34 +138,55 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     True
     """
 
+    classes_: np.ndarray
+    transduction_: np.ndarray
+    label_distributions_: np.ndarray
+    held_out_: np.ndarray
+
+    _fitted: ClassVar[tuple[str, ...]] = (
+        *("graph_", "classes_", "label_distributions_", "held_out_"),
+        *("_labels", "_rules", "_held_out_scores"),
+    )
     _parameter_constraints: ClassVar[dict] = {
-        "model": [HeatEmbedding, None],
+        **HeatEstimator._parameter_constraints,
         "priors": ["array-like", None],
         "unknown": "no_validation",
         "random_state": ["random_state"],
-        **MACHINE_CONSTRAINTS,
     }
 
     def __init__(
-        self, model=None, *, priors=None, unknown=-1, random_state=0, n_jobs=None, verbose=None
+        self,
+        *,
+        priors=None,
+        unknown=-1,
+        n_neighbors=15,
+        metric="euclidean",
+        weights="local",
+        normalization="auto",
+        random_state=0,
+        engine=None,
+        n_jobs=None,
+        verbose=None,
     ):
-        self.model = model
         self.priors = priors
         self.unknown = unknown
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.weights = weights
+        self.normalization = normalization
         self.random_state = random_state
+        self.engine = engine
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     @checks_parameters
-    @with_n_jobs
-    def fit(self, X: Any, y: Any, *, label_weights: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, label_weights: Any = None, ids: Any = None) -> Self:
         """Propagate the known labels to all points.
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Points, labelled or not, in a form that ``model`` accepts. None uses the points that
-            ``model`` was fitted to.
+        X, ids :
+            As for :meth:`HeatSketch.fit`: points, labelled or not, or a graph.
         y : array of shape (n_samples,)
             Labels, numbers or text; ``unknown`` for points without a label.
         label_weights : array of shape (n_samples,), optional
@@ -192,22 +197,28 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        with fit_progress(self):
-            # One step of one component: only the graph is needed.
-            model = fitted_model(self, X, HeatSketch(1, power=1))
-            n_rows = len(model.embedding_)
-            labels, weights = self._encoded(y, label_weights, n_rows)
-            priors = self._checked_priors()
-            self.held_out_ = _some_labels(labels, seed_of(self.random_state))
+        with self._working(X):
+            graph = self._graph_of(X, ids)
+            classes, labels, weights = self._encoded(y, label_weights, graph.n_samples)
+            priors = self._checked_priors(classes)
+            held_out = _some_labels(labels, seed_of(self.random_state))
             rest = labels.copy()
-            rest[self.held_out_] = -1
-            scores = self._spread(model, [labels, rest], weights, priors)
-            self.label_distributions_ = self._rules[0].probabilities(scores[0])
-            found = self._rules[1].probabilities(scores[1][self.held_out_])
-            self._held_out_scores = -found[np.arange(len(found)), labels[self.held_out_]]
-            _warn_about_components(model, labels)
-            self.model_, self._labels = model, labels
-        self.transduction_ = self._most_probable(self.label_distributions_)
+            rest[held_out] = -1
+            rules, scores = _spread(graph, [labels, rest], len(classes), weights, priors)
+            distributions = rules[0].probabilities(scores[0])
+            apart = rules[1].probabilities(scores[1][held_out])
+            _warn_about_components(graph, labels)
+        self._accept(
+            X,
+            graph,
+            classes_=classes,
+            held_out_=held_out,
+            label_distributions_=distributions,
+            transduction_=classes[distributions.argmax(axis=1)],
+            _labels=labels,
+            _rules=rules,
+            _held_out_scores=-apart[np.arange(len(apart)), labels[held_out]],
+        )
         return self
 
     @with_n_jobs
@@ -243,7 +254,8 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         array of shape (n_new,)
         """
-        return self._most_probable(self.predict_proba(X))
+        places = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[places]
 
     @with_n_jobs
     def predict_set(self, X: Any, *, coverage: float = 0.9) -> np.ndarray:
@@ -291,7 +303,12 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         threshold = conformal_threshold(self._held_out_scores, coverage)
         if threshold == 0:
-            warn_about_rare_classes(coverage)
+            warn(
+                RareClassWarning,
+                f"Only sets of all classes reach coverage={coverage!r}, because too many classes "
+                "have only held-out labels. Points of classes without any label are in no set. "
+                "Label more rows, or use a smaller coverage.",
+            )
         return -self._probabilities(X, 1) <= threshold
 
     @with_n_jobs
@@ -317,18 +334,15 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         >>> wrong = np.random.default_rng(0).choice(len(X), 20, replace=False)
         >>> y = digits.copy()
         >>> y[wrong] = (y[wrong] + 1) % 10
-        >>> found = HeatLabels().fit(X, y).suspects()
-        >>> int(np.isin(found.rows[:20], wrong).sum())
+        >>> suspects = HeatLabels().fit(X, y).suspects()
+        >>> int(np.isin(suspects.rows[:20], wrong).sum())
         17
         """
         check_is_fitted(self)
-        model, labels = self.model_._as_fitted(), self._labels
-        A, order = model._training_operator("suspects"), model.order_
-        exponent = VOTING_SHARPNESS if model.affinity == "gaussian" else 1
-        W = link_weights(A, 1 / A.s, exponent=exponent)
-        margins, rivals = label_margins(W, labels[order], len(self.classes_))
-        places = np.argsort(order)
-        margins, rivals = margins[places], rivals[places]
+        graph, labels = self.graph_, self._labels
+        with graph.engine.working():
+            W = link_weights(graph, exponent=_exponent(graph, VOTING_SHARPNESS))
+            margins, rivals = label_margins(graph, W, labels, len(self.classes_))
         known = np.flatnonzero(labels >= 0)
         rows = known[np.argsort(margins[known], kind="stable")]
         suggested = np.where(margins[rows] < 0, rivals[rows], labels[rows])
@@ -336,8 +350,10 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     # --- the stages of a fit ----------------------------------------------------------------
 
-    def _encoded(self, y: Any, label_weights: Any, n_rows: int) -> tuple[np.ndarray, Any]:
-        """Find the classes; return class indices, -1 where unknown, and weights."""
+    def _encoded(
+        self, y: Any, label_weights: Any, n_rows: int
+    ) -> tuple[np.ndarray, np.ndarray, Any]:
+        """Return the classes, the class of each row, -1 where unknown, and weights."""
         y = column_or_1d(y, warn=True)
         check_array(y, ensure_2d=False, dtype=None, input_name="y")
         unknown = str(self.unknown) if y.dtype.kind == "U" else self.unknown
@@ -347,82 +363,59 @@ class HeatLabels(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             weights = check_array(label_weights, ensure_2d=False, input_name="label_weights")
             if weights.shape != y.shape or (weights < 0).any():
                 raise HeatSketchError(
-                    f"label_weights={reprlib.repr(label_weights)} of shape {weights.shape} must be "
-                    f"{len(y)} numbers of at least 0, one for each row of X."
+                    f"label_weights must have a number >= 0 for each of the {len(y)} rows of X, "
+                    f"got {reprlib.repr(label_weights)} of shape {weights.shape}."
                 )
             is_known &= weights > 0
         if len(y) != n_rows or not is_known.any():
             raise HeatSketchError(
-                f"y={reprlib.repr(y)} has {is_known.sum()} known labels for {n_rows} rows of X; "
-                f"give one label for each row, {self.unknown!r} where unknown, and not everywhere."
+                f"y must have a label for each of the {n_rows} rows of X, {self.unknown!r} where "
+                f"it is unknown, got {len(y)} labels of which {is_known.sum()} are known: "
+                f"{reprlib.repr(y)}."
             )
         check_classification_targets(y[is_known])
         labels = np.full(n_rows, -1)
-        self.classes_, labels[is_known] = np.unique(y[is_known], return_inverse=True)
-        return labels, weights
+        classes, labels[is_known] = np.unique(y[is_known], return_inverse=True)
+        return classes, labels, weights
 
-    def _checked_priors(self) -> Any:
+    def _checked_priors(self, classes: np.ndarray) -> Any:
         if self.priors is None:
             return None
         priors = check_array(self.priors, ensure_2d=False, input_name="priors")
-        n_classes = len(self.classes_)
+        n_classes = len(classes)
         if priors.shape != (n_classes,) or not (priors > 0).all() or abs(priors.sum() - 1) > 1e-6:
             raise HeatSketchError(
-                f"priors={reprlib.repr(self.priors)} must be {n_classes} positive numbers that sum "
-                f"to one, for the classes {reprlib.repr(self.classes_.tolist())}."
+                f"priors must be {n_classes} positive numbers that sum to one, for the classes "
+                f"{reprlib.repr(classes.tolist())}, got {reprlib.repr(self.priors)}."
             )
         return priors
 
-    def _spread(
-        self, model: HeatEmbedding, labellings: list[np.ndarray], weights: Any, priors: Any
-    ) -> list[np.ndarray]:
-        """Propagate several labellings together; return scores in the order of ``X``."""
-        A, order = model._training_operator("fit"), model.order_
-        n_classes, exponent = len(self.classes_), _exponent(model)
-        have_label = [np.bincount(some[some >= 0], minlength=n_classes) > 0 for some in labellings]
-        sources = [
-            label_sources(labels, n_classes, weights)[np.ix_(order, has_label)]
-            for labels, has_label in zip(labellings, have_label, strict=True)
-        ]
-        links = link_weights(A, 1 / A.s, exponent=exponent)
-        u, self.n_products_, *_ = potentials(links, np.hstack(sources))
-        parts = np.split(u, [sources[0].shape[1]], axis=1)
-        parts = [np.ascontiguousarray(part) for part in parts]
-        scores = [
-            model._in_given_order(neighbor_means(A, part, exponent=exponent)) for part in parts
-        ]
-        self._rules = tuple(map(_rule, parts, scores, [priors] * len(parts), have_label))
-        return scores
-
     def _probabilities(self, X: Any, which: int) -> np.ndarray:
         check_is_fitted(self)
-        X = check_numbers(self, X, reset=False)
-        model, rule = self.model_._as_fitted(), self._rules[which]
-        model.__dict__.pop("feature_names_in_", None)  # names were checked above
-        exponent = _exponent(model)
+        rule, exponent = self._rules[which], _exponent(self.graph_, SHARPNESS)
 
-        def scores(A: Any, *_: Any) -> np.ndarray:
-            return neighbor_means(A, rule.potentials, exponent=exponent)
+        def scores(batch: Batch) -> np.ndarray:
+            u = batch.of(rule.potentials)
+            return neighbor_means(batch.operator, u, exponent=exponent)
 
-        return rule.probabilities(model._of_new_rows("predict", X, scores))
+        return rule.probabilities(self._rows(X).each(scores))
 
-    def _most_probable(self, probabilities: np.ndarray) -> np.ndarray:
-        return self.classes_[probabilities.argmax(axis=1)]
 
-    # --- scikit-learn -------------------------------------------------------------------------
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "transduction_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        model = self.model
-        tags.input_tags.pairwise = model is not None and "precomputed" in (
-            model.metric,
-            model.affinity,
-        )
-        return tags
+def _spread(
+    graph: HeatGraph, labellings: list[np.ndarray], n_classes: int, weights: Any, priors: Any
+) -> tuple[tuple[_Rule, ...], list[np.ndarray]]:
+    """Propagate several labellings together; return rules and scores of all rows."""
+    exponent = _exponent(graph, SHARPNESS)
+    have_label = [np.bincount(some[some >= 0], minlength=n_classes) > 0 for some in labellings]
+    sources = [
+        label_sources(labels, n_classes, weights)[:, has_label]
+        for labels, has_label in zip(labellings, have_label, strict=True)
+    ]
+    u = potentials(link_weights(graph, exponent=exponent), graph.inner(np.hstack(sources)))
+    means = graph.gathered(neighbor_means(graph.operator, u, exponent=exponent))
+    cut = [sources[0].shape[1]]
+    scores, parts = np.split(means, cut, axis=1), np.split(in_memory(u), cut, axis=1)
+    return tuple(map(_rule, parts, scores, [priors] * len(parts), have_label)), scores
 
 
 def _rule(u: np.ndarray, scores: np.ndarray, priors: Any, has_label: np.ndarray) -> _Rule:
@@ -432,8 +425,9 @@ def _rule(u: np.ndarray, scores: np.ndarray, priors: Any, has_label: np.ndarray)
     return _Rule(u, scale, class_weights(scores, scale, priors), has_label)
 
 
-def _exponent(model: HeatEmbedding) -> float:
-    return SHARPNESS if model.affinity == "gaussian" else 1
+def _exponent(graph: HeatGraph, sharpness: float) -> float:
+    """Return the power of weights; given weights are used as they are."""
+    return 1 if graph.rule.bandwidth is None else sharpness
 
 
 def _some_labels(labels: np.ndarray, seed: int) -> np.ndarray:
@@ -446,9 +440,13 @@ def _some_labels(labels: np.ndarray, seed: int) -> np.ndarray:
     return np.sort(known[: n_held_out(len(known))])
 
 
-def _warn_about_components(model: HeatEmbedding, labels: np.ndarray) -> None:
-    if model.n_connected_components_ > 1:
-        components = model.component_labels_
-        is_labelled = labels[model.order_] >= 0
-        reached = np.isin(components, components[is_labelled])
-        warn_about_unlabelled_components(int((~reached).sum()), len(reached))
+def _warn_about_components(graph: HeatGraph, labels: np.ndarray) -> None:
+    components = graph.components
+    is_reached = np.isin(components, components[labels >= 0])
+    if not is_reached.all():
+        warn(
+            DisconnectedGraphWarning,
+            f"y has no label in the connected components of {np.sum(~is_reached)} of "
+            f"{len(is_reached)} rows of X, whose classes are all equally probable. Label a row of "
+            "each component, or use more neighbours.",
+        )

@@ -1,7 +1,7 @@
-r"""Inverted lists: neighbours without comparing all pairs of points.
+r"""Inverted lists: search for neighbours without comparing all pairs of points.
 
-The points are split by k-means into lists of about ``POINTS_PER_LIST`` points, and the neighbours
-of each point are searched in the ``n_probes`` lists whose centroids are nearest to it. With
+k-means splits the points into lists of about ``POINTS_PER_LIST`` points, and the neighbours of each
+point are searched in the ``n_probes`` lists whose centroids are nearest to it. With
 :math:`\ell(i)` the list of point :math:`i`, :math:`P_i` the lists that it probes, and
 :math:`r_i` the distance to its ``n_neighbors``-th nearest point there,
 
@@ -13,9 +13,9 @@ second distance: the sum of absolute differences with an incommensurable weight 
 Points that are tied in both distances, which are duplicates or mirror images, are all neighbours.
 
 The rule depends on coordinates only, so a training point passed as a new point gets the same row.
-With a single list every point probes all others, and the rule is exact.
+With a single list every point is compared with all others, and the rule is exact.
 
-Near points are also adjacent in memory if points are in the order of the lists. This makes products
+If points are in the order of the lists, near points are adjacent in memory. This makes products
 with the heat operator faster.
 """
 
@@ -32,18 +32,17 @@ from scipy import sparse
 
 from heatsketch._core import kernels
 from heatsketch._core.parallel import in_threads
-from heatsketch.exceptions import DegenerateKernelError, HeatSketchError
-from heatsketch.graph._metrics import check_width, second_distances
+from heatsketch.exceptions import DegenerateKernelError
+from heatsketch.graph._metrics import second_distances
 
 POINTS_PER_LIST = 128
 SAMPLE_PER_LIST = 32  # points sampled per list, for k-means
 SEEN_PER_CHILD = 256  # sampled points that k-means uses per child of a node
-SWEEPS = 4  # iterations of k-means at each level; more find hardly more neighbours
+SWEEPS = 4  # iterations of k-means at each level; more would hardly improve the recall
 CHILDREN = 128  # approximate maximum number of children of a node
-BEAM = 16  # nodes followed from each level to the next
+BEAM = 16  # nodes that the beam search keeps at each level
 GROUP = 2048  # queries per task
-# More points than this at one distance are taken for duplicates, whose graph would be too large.
-MOST_TIES = 50_000
+MOST_TIES = 50_000  # neighbours at the same distance; more are an error, as the graph would be huge
 
 
 class Level(NamedTuple):
@@ -53,7 +52,7 @@ class Level(NamedTuple):
     starts: np.ndarray
 
 
-class Found(NamedTuple):
+class NeighborRows(NamedTuple):
     """Neighbours of each query, in CSR form."""
 
     indptr: np.ndarray
@@ -82,11 +81,11 @@ class ListTree:
         """Return the nearest lists of each row by beam search, the nearest first."""
 
         def descend(rows: slice) -> np.ndarray:
-            found = np.zeros((len(X[rows]), 1), np.int32)
+            nodes = np.zeros((len(X[rows]), 1), np.int32)
             for level in self.levels:
-                n_followed = n_probes if level is self.levels[-1] else BEAM
-                found = _nearest_children(X[rows], found, level, n_followed)
-            return found
+                n_kept = n_probes if level is self.levels[-1] else BEAM
+                nodes = _nearest_children(X[rows], nodes, level, n_kept)
+            return nodes
 
         return np.concatenate(in_threads(descend, _groups(len(X)), name="lists"))
 
@@ -128,39 +127,21 @@ class NeighborLists:
 
     def graph(self, n_neighbors: int) -> tuple[sparse.csr_array, np.ndarray, np.ndarray]:
         """Return the symmetric graph, the squared radii, and the second radii."""
-        found = search_lists(self.points, self.probes, self.points, self.starts, n_neighbors)
-        radii = squared_radii(found, n_neighbors)
-        ties = second_radii(found, n_neighbors, self.points, self.points)
-        sort_rows(found)
-        return union_of(found, reversed_rows(found, len(radii)), len(radii)), radii, ties
+        nearest = search_lists(self.points, self.probes, self.points, self.starts, n_neighbors)
+        radii, ties = last_distances(nearest, n_neighbors, self.points, self.points)
+        sort_rows(nearest)
+        return union_of(nearest, reversed_rows(nearest, len(radii)), len(radii)), radii, ties
 
     def rows(
-        self, X_new: np.ndarray, n_neighbors: int, radii: np.ndarray, ties: np.ndarray | None
+        self, X_new: np.ndarray, n_neighbors: int, radii: np.ndarray, ties: np.ndarray
     ) -> sparse.csr_array:
         """Return squared distances from new points to neighbours by the same rule."""
         probes = self.tree.nearest_lists(X_new, self.probes.shape[1])
-        found = search_lists(X_new, probes, self.points, self.starts, n_neighbors)
-        sort_rows(found)
-        back = self._found_by_points(X_new, probes[:, 0], radii, ties)
-        return union_of(found, back, len(self.points))
-
-    def _found_by_points(
-        self, X_new: np.ndarray, lists: np.ndarray, radii: np.ndarray, ties: np.ndarray | None
-    ) -> Found:
-        """Return the points that have the new points within their radii."""
-        looked_into = np.zeros(self.tree.n_lists + 1, bool)  # the last entry is for the padding -1
-        looked_into[lists] = True
-        probing = np.flatnonzero(looked_into[self.probes].any(axis=1))
-        order = np.argsort(lists, kind="stable")
-        starts = np.searchsorted(lists[order], np.arange(self.tree.n_lists + 1))
-        ties = None if ties is None else ties[probing]
-        limits = radii[probing], ties
-        found = search_within(
-            self.points[probing], self.probes[probing], X_new[order], starts, *limits
-        )
-        order = order.astype(index_dtype(len(X_new), 0))
-        back = reversed_rows(found._replace(ids=order[found.ids]), len(X_new))
-        return back._replace(ids=probing.astype(index_dtype(len(self.points), 0))[back.ids])
+        nearest = search_lists(X_new, probes, self.points, self.starts, n_neighbors)
+        sort_rows(nearest)
+        trained = self.points, self.probes, radii, ties
+        back = points_in_reach(X_new, probes[:, 0], self.tree.n_lists, trained)
+        return union_of(nearest, back, len(self.points))
 
 
 # --- the tree -------------------------------------------------------------------------------
@@ -169,16 +150,7 @@ class NeighborLists:
 def grow_tree(X: np.ndarray) -> ListTree:
     """Split the points recursively by k-means until the parts are lists.
 
-    k-means uses equally spaced rows: nothing is random, and the centroids of a node are computed
-    from a few of them only.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.graph._ivf import grow_tree
-    >>> X = np.random.default_rng(0).normal(size=(10_000, 3))
-    >>> grow_tree(X).n_lists
-    79
+    k-means uses a few equally spaced rows, and no random numbers.
     """
     return ListTree(grown_levels(X[places_of_sample(len(X))], tree_height(len(X))))
 
@@ -198,8 +170,8 @@ def tree_height(n_points: int) -> int:
 def grown_levels(sample: np.ndarray, height: int) -> tuple[Level, ...]:
     """Split a sample recursively, ``height`` times; return the tree's levels."""
     nodes, levels = [sample], []
-    for left in range(height, 0, -1):
-        split = in_threads(partial(_split, height=left), nodes)
+    for remaining in range(height, 0, -1):
+        split = in_threads(partial(_split, height=remaining), nodes)
         sizes = [len(centroids) for centroids, _ in split]
         centroids = np.concatenate([centroids for centroids, _ in split])
         levels.append(Level(centroids, np.cumsum([0, *sizes])))
@@ -230,7 +202,7 @@ def centroids_of(seen: np.ndarray, n_sample: int, height: int) -> np.ndarray:
     centroids = seen[_equal_steps(len(seen), _n_children(n_sample, height))]
     for _ in range(SWEEPS):
         centroids = _means(seen, _nearest_centroids(seen, centroids), centroids)
-    # Drop centroids without points, for instance of duplicates: they would have no children.
+    # Drop centroids without points, which would have no children. Duplicates cause them.
     return centroids[np.unique(_nearest_centroids(seen, centroids))]
 
 
@@ -265,12 +237,12 @@ def _means(sample: np.ndarray, labels: np.ndarray, centroids: np.ndarray) -> np.
 def _equal_steps(
     n_points: int, n_steps: int, start: int = 0, stop: int | None = None
 ) -> np.ndarray:
-    """Return the indices ``i * n_points // n_steps`` that are within a range."""
+    """Return the indices ``i * n_points // n_steps`` from ``start`` to ``stop``."""
     n_steps = max(1, min(n_steps, n_points))
     ends = (start, n_points if stop is None else stop)
     steps = np.arange(*(-(-end * n_steps // n_points) for end in ends))
     whole, rest = divmod(n_points, n_steps)
-    return steps * whole + steps * rest // n_steps  # no product overflows int64
+    return steps * whole + steps * rest // n_steps  # steps * n_points could overflow int64
 
 
 # --- the search -----------------------------------------------------------------------------
@@ -278,7 +250,7 @@ def _equal_steps(
 
 def search_lists(
     queries: np.ndarray, probes: np.ndarray, points: np.ndarray, starts: np.ndarray, n_nearest: int
-) -> Found:
+) -> NeighborRows:
     """Find the nearest points of each query in the lists that it probes.
 
     Points tied in both distances are all included. Rows are sorted by distance, then by the second
@@ -290,7 +262,7 @@ def search_lists(
         filled = np.arange(ids.shape[1]) < counts[:, np.newaxis]
         return counts, ids[filled], squares[filled]
 
-    return found_in_groups(search, len(queries))
+    return search_in_groups(search, len(queries))
 
 
 def search_within(
@@ -299,54 +271,78 @@ def search_within(
     points: np.ndarray,
     starts: np.ndarray,
     limits: np.ndarray,
-    ties: np.ndarray | None = None,
-) -> Found:
-    """Find all points in the probed lists within a squared distance of queries.
+    ties: np.ndarray,
+) -> NeighborRows:
+    """Find all points in the probed lists within a squared distance of each query.
 
-    If ``ties`` is given, points exactly at that distance are included only if their second distance
-    is within ``ties``. Rows are not sorted: insertion in order would take quadratic time, and rows
-    may be long.
+    Points exactly at that distance are included only if their second distance is at most ``ties``.
+    Rows are not sorted, since they may be long.
     """
-    seconds = np.full(len(queries), np.inf) if ties is None else ties
 
     def search(rows: slice) -> tuple[np.ndarray, ...]:
-        some = limits[rows], seconds[rows]
-        finders, ids, squares = _within(queries[rows], probes[rows], points, starts, *some)
-        order = np.argsort(finders, kind="stable")
-        counts = np.bincount(finders, minlength=len(queries[rows]))
+        some = queries[rows], probes[rows], points, starts, limits[rows], ties[rows]
+        capacity, n_pairs = -1, 64 * len(some[0])
+        while n_pairs > capacity:
+            capacity = n_pairs
+            ids = np.empty(capacity, index_dtype(len(points), 0))
+            numbers, squares = np.empty(capacity, np.int32), np.empty(capacity, points.dtype)
+            n_pairs = kernels.within(*some, numbers, ids, squares)
+        order = np.argsort(numbers[:n_pairs], kind="stable")
+        counts = np.bincount(numbers[:n_pairs], minlength=len(some[0]))
         return counts, ids[order], squares[order]
 
-    return found_in_groups(search, len(queries))
+    return search_in_groups(search, len(queries))
 
 
-def found_in_groups(search: Callable[[slice], tuple[np.ndarray, ...]], n_queries: int) -> Found:
-    """Search in groups of queries, and return the rows of all."""
-    found = in_threads(search, _groups(n_queries), name="neighbours")
-    counts, ids, squares = zip(*found, strict=True)
+def points_in_reach(
+    X_new: np.ndarray, lists: np.ndarray, n_lists: int, trained: tuple[np.ndarray, ...]
+) -> NeighborRows:
+    """Return, for each new point, the training points within whose radii it is.
+
+    ``lists`` has the list of each new point, and ``trained`` has the training points, the lists
+    that they probe, their radii and their second radii.
+    """
+    points, probes, radii, ties = trained
+    has_new = np.zeros(n_lists + 1, bool)  # the last entry is for the padding -1
+    has_new[lists] = True
+    probing = np.flatnonzero(has_new[probes].any(axis=1))
+    order = np.argsort(lists, kind="stable")
+    starts = np.searchsorted(lists[order], np.arange(n_lists + 1))
+    queries, limits = (points[probing], probes[probing]), (radii[probing], ties[probing])
+    within = search_within(*queries, X_new[order], starts, *limits)
+    order = order.astype(index_dtype(len(X_new), 0))
+    back = reversed_rows(within._replace(ids=order[within.ids]), len(X_new))
+    return back._replace(ids=probing.astype(index_dtype(len(points), 0))[back.ids])
+
+
+def search_in_groups(
+    search: Callable[[slice], tuple[np.ndarray, ...]], n_queries: int
+) -> NeighborRows:
+    """Search in groups of queries, and return the rows of all queries."""
+    groups = in_threads(search, _groups(n_queries), name="neighbours")
+    counts, ids, squares = zip(*groups, strict=True)
     indptr = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
-    return Found(indptr, np.concatenate(ids), np.concatenate(squares))
+    return NeighborRows(indptr, np.concatenate(ids), np.concatenate(squares))
 
 
 def _nearest_children(
     queries: np.ndarray, nodes: np.ndarray, level: Level, n_nearest: int
 ) -> np.ndarray:
-    """Return the nearest children of each query's nodes; ties by lowest index.
+    """Return the nearest children of each query's nodes; the lowest index breaks ties.
 
-    Rows with fewer children are padded with -1, so that the result of a query does not depend on
-    the other queries.
+    Rows with fewer children are padded with -1.
     """
     _, ids, counts = _nearest(queries, nodes, level.centroids, level.starts, n_nearest)
     width = min(n_nearest, ids.shape[1])
-    found = np.full((len(queries), n_nearest), -1, np.int32)
+    children = np.full((len(queries), n_nearest), -1, np.int32)
     filled = np.arange(width) < counts[:, np.newaxis]
-    found[:, :width][filled] = ids[:, :width][filled]
-    return found
+    children[:, :width][filled] = ids[:, :width][filled]
+    return children
 
 
 def _nearest(
     queries: np.ndarray, probes: np.ndarray, points: np.ndarray, starts: np.ndarray, n_nearest: int
 ) -> tuple[np.ndarray, ...]:
-    _check_shapes(points, queries, probes)
     capacity = min(n_nearest, 32) + 8
     while True:
         squares = np.empty((len(queries), capacity), points.dtype)
@@ -356,119 +352,63 @@ def _nearest(
         if full < 0:
             return squares, ids, counts
         if capacity > n_nearest + MOST_TIES:
-            _check_duplicates(queries[full], squares[full])
+            raise DegenerateKernelError(
+                f"X has more than {MOST_TIES} points at the same distance, "
+                f"{np.sqrt(squares[full, -1]):.3g}, from the point "
+                f"{np.array2string(queries[full], threshold=6, precision=3)}; if they are "
+                "duplicates, embed numpy.unique(X, axis=0), otherwise add a little noise to X."
+            )
         capacity *= 2
-
-
-def _within(
-    queries: np.ndarray,
-    probes: np.ndarray,
-    points: np.ndarray,
-    starts: np.ndarray,
-    limits: np.ndarray,
-    ties: np.ndarray,
-) -> tuple[np.ndarray, ...]:
-    """Return queries, the points that they find, and squared distances, unsorted."""
-    _check_shapes(points, queries, probes, limits, ties)
-    n_found = 64 * len(queries)
-    while True:
-        capacity = n_found
-        finders, ids = np.empty(capacity, np.int32), np.empty(capacity, index_dtype(len(points), 0))
-        squares = np.empty(capacity, points.dtype)
-        found = finders, ids, squares
-        n_found = kernels.within(queries, probes, points, starts, limits, ties, *found)
-        if n_found <= capacity:
-            return finders[:n_found], ids[:n_found], squares[:n_found]
-
-
-def _check_shapes(points: np.ndarray, queries: np.ndarray, *others: np.ndarray) -> None:
-    check_width(queries, points)
-    if any(len(rows) != len(queries) for rows in others):
-        raise HeatSketchError(
-            f"probes, and limits if given, of shapes {[rows.shape for rows in others]} must have a "
-            f"row for each of the {len(queries)} queries; pass those of the same points."
-        )
-
-
-def _check_duplicates(point: np.ndarray, squares: np.ndarray) -> None:
-    raise DegenerateKernelError(
-        f"X has more than {MOST_TIES} points at the distance {np.sqrt(squares[-1]):.3g} from the "
-        f"point {np.array2string(point, threshold=6, precision=3)}, all of them its neighbours; "
-        "are they copies? Embed numpy.unique(X, axis=0), or add a little noise to X."
-    )
 
 
 def _groups(n_rows: int) -> list[slice]:
     size = min(GROUP, max(64, n_rows // 16))
-    return [slice(start, start + size) for start in range(0, n_rows, size)]
+    return [slice(i, min(i + size, n_rows)) for i in range(0, max(1, n_rows), size)]
 
 
 # --- from neighbours to a graph ---------------------------------------------------------------
 
 
-def squared_radii(found: Found, n_neighbors: int) -> np.ndarray:
-    """Return squared distances to the last neighbours; infinity if too few."""
-    counts = np.diff(found.indptr)
-    return np.where(counts >= n_neighbors, found.squares[found.indptr[1:] - 1], np.inf).astype(
-        found.squares.dtype
-    )
+def last_distances(
+    nearest: NeighborRows, n_neighbors: int, queries: np.ndarray, points: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return squared and second distances to the last neighbours; infinity if there are too few."""
+    is_full, lasts = np.diff(nearest.indptr) >= n_neighbors, nearest.indptr[1:] - 1
+    squares = nearest.squares[lasts]
+    seconds = second_distances(queries, np.arange(len(queries)), points, nearest.ids[lasts])
+    radii = np.where(is_full, squares, np.inf).astype(squares.dtype)
+    return radii, np.where(is_full, seconds, np.inf)
 
 
-def second_radii(
-    found: Found, n_neighbors: int, queries: np.ndarray, points: np.ndarray
-) -> np.ndarray:
-    """Return second distances to the last neighbours; infinity if too few."""
-    lasts = found.ids[found.indptr[1:] - 1]
-    seconds = second_distances(queries, np.arange(len(queries)), points, lasts)
-    return np.where(np.diff(found.indptr) >= n_neighbors, seconds, np.inf)
-
-
-def sort_rows(found: Found) -> None:
+def sort_rows(rows: NeighborRows) -> None:
     """Sort the neighbours of each point by index, in place."""
-    in_threads(
-        lambda rows: kernels.sort_rows(*found, rows.start, min(rows.stop, len(found.indptr) - 1)),
-        _groups(len(found.indptr) - 1),
-    )
+    groups = _groups(len(rows.indptr) - 1)
+    in_threads(lambda some: kernels.sort_rows(*rows, some.start, some.stop), groups)
 
 
-def reversed_rows(found: Found, n_columns: int) -> Found:
-    """Return the queries that find each of ``n_columns`` points, sorted."""
-    dtype = index_dtype(len(found.indptr) - 1, 0)
-    return Found(*kernels.reverse(*found, n_columns, dtype(0)))
+def reversed_rows(rows: NeighborRows, n_columns: int) -> NeighborRows:
+    """Return, for each of ``n_columns`` points, the sorted queries whose neighbour it is."""
+    dtype = index_dtype(len(rows.indptr) - 1, 0)
+    return NeighborRows(*kernels.reverse(*rows, n_columns, dtype(0)))
 
 
-def union_of(one: Found, other: Found, n_columns: int) -> sparse.csr_array:
+def union_of(one: NeighborRows, other: NeighborRows, n_columns: int) -> sparse.csr_array:
     """Merge two graphs with sorted rows.
 
-    scipy would drop stored zeros, which are distances between duplicates.
+    Not with scipy, which drops stored zeros: they are distances between duplicates.
     """
     n_rows = len(one.indptr) - 1
-    parts = [(rows.start, min(rows.stop, n_rows)) for rows in _groups(n_rows)]
-    sizes = np.empty(n_rows, np.int64)
-    in_threads(
-        lambda part: kernels.union_sizes(
-            one.indptr, one.ids, other.indptr, other.ids, sizes, *part
-        ),
-        parts,
-    )
+    parts = [(rows.start, rows.stop) for rows in _groups(n_rows)]
+    sizes, pairs = np.empty(n_rows, np.int64), (one.indptr, one.ids, other.indptr, other.ids)
+    in_threads(lambda part: kernels.union_sizes(*pairs, sizes, *part), parts)
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     dtype = index_dtype(n_columns, indptr[-1])
-    union = Found(indptr, np.empty(indptr[-1], dtype), np.empty(indptr[-1], one.squares.dtype))
-    in_threads(
-        lambda part: kernels.fill_union(tuple(one), tuple(other), tuple(union), *part), parts
-    )
-    return sparse.csr_array(
-        (union.squares, union.ids, indptr.astype(dtype)), shape=(n_rows, n_columns)
-    )
+    union = indptr, np.empty(indptr[-1], dtype), np.empty(indptr[-1], one.squares.dtype)
+    in_threads(lambda part: kernels.fill_union(one, other, union, *part), parts)
+    _, ids, squares = union
+    return sparse.csr_array((squares, ids, indptr.astype(dtype)), shape=(n_rows, n_columns))
 
 
 def index_dtype(n_columns: int, n_stored: int) -> type[np.signedinteger]:
-    """Return the narrowest index dtype for a matrix of this size.
-
-    Examples
-    --------
-    >>> from heatsketch.graph._ivf import index_dtype
-    >>> index_dtype(10**6, 15 * 10**6).__name__, index_dtype(2 * 10**8, 3 * 10**9).__name__
-    ('int32', 'int64')
-    """
+    """Return the narrowest index dtype for a matrix of this size."""
     return np.int32 if max(n_columns, n_stored) <= np.iinfo(np.int32).max else np.int64

@@ -1,7 +1,4 @@
-"""Metrics, by name.
-
-Each returns the squared distances between all rows of one array and all rows of another.
-"""
+"""Metrics by name: functions for the squared distances between all rows of two arrays."""
 
 from __future__ import annotations
 
@@ -24,9 +21,8 @@ def squared_distances_to(X: Any, metric: Any) -> Callable[[Any], np.ndarray]:
         return np.square
     if sparse.issparse(X) and metric not in {"euclidean", "cosine"}:
         raise DtypeError(
-            f"metric={metric!r} does not take a sparse X of shape {X.shape}; use 'euclidean' or "
-            "'cosine', or pass X.toarray() if it fits in memory.",
-            metric=metric,
+            f"metric={metric!r} does not support a sparse X (shape {X.shape}); use 'euclidean' or "
+            "'cosine', or pass X.toarray() if it fits in memory."
         )
     if sparse.issparse(X):
         return _SparsePoints(X, metric == "cosine").squared_distances
@@ -34,21 +30,20 @@ def squared_distances_to(X: Any, metric: Any) -> Callable[[Any], np.ndarray]:
         return partial(_by_cdist, X=X, metric=metric)
     if metric not in METRICS:
         raise HeatSketchError(
-            f"metric={metric!r} is unknown; use one of {sorted([*METRICS, *ALIASES])}, "
-            "'precomputed', or a function of two points."
+            f"metric must be one of {sorted([*METRICS, *ALIASES])}, 'precomputed' or a function "
+            f"of two points, got {metric!r}."
         )
     return partial(METRICS[metric], X=X)
 
 
 def _euclidean(X_new: np.ndarray, X: np.ndarray) -> np.ndarray:
-    check_width(X_new, X)
     d2 = np.empty((X_new.shape[0], X.shape[0]), X.dtype)
     kernels.all_squares(np.ascontiguousarray(X_new), np.ascontiguousarray(X), d2)
     return d2
 
 
 class _SparsePoints:
-    """Sparse points with norms and columns computed once for all queries."""
+    """Sparse points, whose norms and columns are computed once."""
 
     def __init__(self, X: Any, is_cosine: bool) -> None:
         self.is_cosine = is_cosine
@@ -64,8 +59,7 @@ class _SparsePoints:
 
     def squared_distances(self, X_new: Any) -> np.ndarray:
         """Return the squared distances from some rows to all points."""
-        if X_new.shape[1] != self.columns.shape[0]:
-            check_width(X_new, self.columns.T)
+        check_width(X_new, self.columns.T)
         X_new = self._rows(X_new)
         d2 = np.zeros((X_new.shape[0], len(self.norms)))
         rows, columns = ((Z.indptr, Z.indices, Z.data) for Z in (X_new, self.columns))
@@ -74,11 +68,7 @@ class _SparsePoints:
 
 
 def second_distances(X_new: Any, rows: np.ndarray, X: Any, places: np.ndarray) -> np.ndarray:
-    """Return the second distances of pairs, which break ties.
-
-    They are weighted sums of absolute differences of the coordinates; see
-    :mod:`heatsketch.graph._ivf`.
-    """
+    """Return the second distances of pairs, which break ties; see :mod:`heatsketch.graph._ivf`."""
     seconds = np.empty(len(rows))
     if not sparse.issparse(X):
         arrays = np.ascontiguousarray(X_new), rows, np.ascontiguousarray(X), places
@@ -103,7 +93,7 @@ def _cosine(X_new: np.ndarray, X: np.ndarray) -> np.ndarray:
 
 
 def _cosine_squares(squares: np.ndarray) -> np.ndarray:
-    # 1 - cos(x, y) is half the squared distance between the unit vectors.
+    # The distance 1 - cos(x, y) is half the squared Euclidean distance of the unit vectors.
     cosine = squares / 2
     cosine *= cosine
     return cosine
@@ -125,19 +115,12 @@ METRICS: dict[str, Callable[..., np.ndarray]] = {
 }
 
 
-# Other names of these metrics in scikit-learn.
+# Alternative names in scikit-learn.
 ALIASES = {"l2": "euclidean", "l1": "manhattan", "cityblock": "manhattan"}
 
 
 def metric_of(metric: Any) -> Any:
-    """Replace an alias of a metric by its name in ``METRICS``.
-
-    Examples
-    --------
-    >>> from heatsketch.graph._metrics import metric_of
-    >>> metric_of("l1"), metric_of("cosine")
-    ('manhattan', 'cosine')
-    """
+    """Replace an alias by the name of the metric in ``METRICS``."""
     return ALIASES.get(metric, metric) if isinstance(metric, str) else metric
 
 
@@ -149,8 +132,8 @@ def _unit_rows(X: Any) -> Any:
     return (X / norms).astype(X.dtype)
 
 
-# Metrics that are functions of a Euclidean distance: how to transform the points, and how to
-# convert their squared Euclidean distances.
+# Metrics that are functions of the Euclidean distance between transformed points. For each one, the
+# transformation, and the function of the squared Euclidean distance.
 LIST_METRICS: dict[Any, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "euclidean": (np.ascontiguousarray, np.asarray),
     "cosine": (_unit_rows, _cosine_squares),
@@ -160,46 +143,52 @@ LIST_METRICS: dict[Any, tuple[Callable[..., Any], Callable[..., Any]]] = {
 # --- errors -------------------------------------------------------------------------------
 
 
+def not_finite_error(value: np.floating, row: int, column: int, metric: Any) -> ScaleError:
+    """Return the error for a squared distance that is NaN or infinity."""
+    return ScaleError(
+        f"metric={metric!r} gives {value} as the squared distance of row {row} of X to training "
+        f"point {column} in {value.dtype}; rescale X, or correct the metric if it is a function."
+    )
+
+
 def check_width(X_new: Any, X: Any) -> None:
-    """Raise if widths differ, as compiled loops would read beyond the rows."""
+    """Raise if the numbers of columns differ, since compiled loops would read past the rows."""
     if X_new.ndim != 2 or X.ndim != 2 or X_new.shape[1] != X.shape[1]:
         raise HeatSketchError(
-            f"X_new of shape {X_new.shape} and X of shape {X.shape} must be tables with the same "
-            "number of columns; pass the features of X, one row for each point."
+            "X_new and X must have two dimensions and the same number of columns, got shapes "
+            f"{X_new.shape} and {X.shape}; pass the features of X, one row for each point."
         )
 
 
 def check_nonzero_rows(X: Any) -> None:
-    """Raise for rows of zeros, which have no angle to other points."""
+    """Raise for rows of zeros, for which the cosine is not defined."""
     sizes = np.asarray(abs(X).sum(axis=1)).ravel()
     if not sizes.all():
         raise AffinityError(
-            f"metric='cosine' has no angle for row {int(np.argmin(sizes))} of X, which is all "
-            "zeros; drop such rows, or use 'euclidean'.",
-            metric="cosine",
+            f"metric='cosine' is not defined for row {int(np.argmin(sizes))} of X, which is all "
+            "zeros; drop such rows, or use metric='euclidean'."
         )
 
 
 def check_symmetric_metric(metric: Callable, X: Any) -> None:
     """Check on a few points that a user-defined metric is symmetric."""
     d = cdist(X[:10], X[:10], metric)
-    with np.errstate(invalid="ignore"):  # infinite distances are rejected later, with their rows
+    with np.errstate(invalid="ignore"):  # infinite distances are reported later
         asymmetry = np.abs(d - d.T)
     if asymmetry.max() > np.sqrt(np.finfo(d.dtype).eps) * d.max():
-        row, column = (int(place) for place in np.unravel_index(asymmetry.argmax(), d.shape))
         raise AffinityError(
-            f"metric={metric!r} is not symmetric: row {row} of X is {d[row, column]:.3g} from row "
-            f"{column}, but {d[column, row]:.3g} the other way; average the two directions."
+            f"metric={metric!r} is not symmetric: distances of rows of X in the two directions "
+            f"differ by up to {asymmetry.max():.3g}; average the two directions."
         )
 
 
 def _check_cancellation(X: sparse.csr_array, norms: np.ndarray) -> None:
-    """Raise if |x|^2 + |y|^2 - 2 x y of sparse points would be rounding error."""
+    """Raise if |x|^2 + |y|^2 - 2 x y of sparse points would be mostly rounding error."""
     center, square = np.asarray(X.mean(axis=0)).ravel(), float(norms.mean())
     spread = square - float(center @ center)
     if spread < 1e-10 * square:
         raise ScaleError(
-            f"X is sparse and its points are {np.sqrt(square):.3g} from zero but only about "
-            f"{np.sqrt(max(spread, 0)):.3g} from each other, which is lost in rounding; "
-            "pass X.toarray(), or drop the duplicates if all points are equal."
+            f"The rows of the sparse X have norms of about {np.sqrt(square):.3g}, but distances of "
+            f"only about {np.sqrt(max(spread, 0)):.3g}, which are below rounding error; "
+            "pass X.toarray(), or drop duplicates if all rows are equal."
         )

@@ -5,19 +5,19 @@ r"""Neighbour graphs: squared distances of all pairs or of nearest neighbours.
     d^2_{ij} = d(x_i, x_j)^2 \quad\text{where}\quad
     d(x_i, x_j) \le r_i \;\text{ or }\; d(x_i, x_j) \le r_j,
 
-with :math:`r_i` the distance from :math:`x_i` to the ``n_neighbors``-th nearest training
-point, itself included. Without ``n_neighbors`` every pair is kept, as in the paper. Ties at the
-distance :math:`r_i` are broken by a second distance (:mod:`heatsketch.graph._ivf`); points tied in
-both are all kept.
+with :math:`r_i` the distance from :math:`x_i` to the ``n_neighbors``-th nearest training point;
+the nearest one is the point itself. Without ``n_neighbors`` every pair is kept, as in the paper.
+Ties at the distance :math:`r_i` are broken by a second distance (:mod:`heatsketch.graph._ivf`);
+points tied in both distances are all kept.
 
-The rule does not depend on row numbers, so it is the same for new points and training points. A
-training point passed as a new point gets the same row, whatever the other rows are, also if it has
-duplicates. Only the radii are stored for this.
+The rule does not depend on row numbers, so it is the same for new points and training points: a
+training point passed as a new point gets the same row, even if it has duplicates. Only the radii
+are stored for this.
 
-Euclidean distances between dense points are sums of squared differences in the dtype of the
-points, one pair at a time: exactly symmetric, exactly zero between duplicates, and bit-identical
-whatever else is computed. If comparing all pairs would take too long, neighbours are
-searched in inverted lists; see :mod:`heatsketch.graph._ivf`.
+Euclidean distances between dense points are sums of squared differences in the dtype of the points.
+They are exactly symmetric, exactly zero between duplicates, and do not depend on the other pairs.
+If comparing all pairs would take too long, neighbours are searched in inverted lists; see
+:mod:`heatsketch.graph._ivf`.
 """
 
 from __future__ import annotations
@@ -32,33 +32,22 @@ from scipy import sparse
 
 from heatsketch._core import kernels
 from heatsketch._core.checks import (
-    check_distances,
+    check_distance_matrix,
     check_finite,
     check_integer,
     check_places,
     check_rows,
-    check_square,
-    check_symmetric,
-    check_zero_diagonal,
     float_dtype,
     plain_distances,
     plain_floats,
 )
-from heatsketch._core.memory import physical_memory
 from heatsketch._core.parallel import in_threads
 from heatsketch._core.partitioned import RowBlocks
-from heatsketch._core.pickling import from_plain, plain
-from heatsketch.exceptions import (
-    HeatSketchError,
-    MemoryBudgetError,
-    ScaleError,
-)
 from heatsketch.graph._ivf import (
-    Found,
     ListTree,
     NeighborLists,
+    NeighborRows,
     grow_tree,
-    index_dtype,
     reversed_rows,
     union_of,
 )
@@ -68,13 +57,13 @@ from heatsketch.graph._metrics import (
     check_symmetric_metric,
     check_width,
     metric_of,
+    not_finite_error,
     second_distances,
     squared_distances_to,
 )
-from heatsketch.graph._pairwise import DistanceTiles
 
 TILE_ENTRIES = 4_000_000  # 32 MB of float64 per thread
-FRONTIER = 32  # points whose links are searched together
+FRONTIER = 32  # points whose links are searched at a time
 
 
 def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euclidean") -> Any:
@@ -85,9 +74,9 @@ def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euc
     X : array, sparse matrix or data frame of shape (n_points, n_features)
         Points; with ``metric="precomputed"`` their distances, dense or sparse.
     n_neighbors : int or None, default=None
-        Keep a pair if one of the two is among the ``n_neighbors`` nearest of the other;
-        a point is the first neighbour of itself. Ties are broken by a second distance; duplicates
-        are all kept. None keeps every pair.
+        Keep a pair if one of the two is among the ``n_neighbors`` nearest points of the other,
+        counting the other itself. Ties are broken by a second distance; duplicates are all kept.
+        None keeps every pair.
     metric : str or callable, default="euclidean"
         A name from ``METRICS`` or ``ALIASES``, ``"precomputed"``, or a function of two points.
 
@@ -112,24 +101,21 @@ def neighbor_graph(X: Any, *, n_neighbors: int | None = None, metric: Any = "euc
            [1., 0., 4.],
            [0., 4., 0.]])
     """
-    return find_neighbors(_checked(X, metric), n_neighbors=n_neighbors, metric=metric)[1]
+    return find_neighbors(checked_points(X, metric), n_neighbors=n_neighbors, metric=metric)[1]
 
 
-def _checked(X: Any, metric: Any) -> Any:
-    """Validate ``X`` as the estimators do before :func:`find_neighbors`."""
+def checked_points(X: Any, metric: Any) -> Any:
+    """Return points, or distances with ``metric="precomputed"``, as plain floats; or raise."""
     is_given = metric == "precomputed"
     X = plain_distances(X, "X") if is_given else plain_floats(X)
     check_rows(X)
     check_finite(X)
     if is_given:
-        check_distances(X)
-        check_square(X, name="metric='precomputed'")
-        check_zero_diagonal(X)
-    if sparse.issparse(X):
-        return sparse.csr_array(X)  # also converts scipy's older sparse matrices
-    if is_given:  # a sparse graph of nearest neighbours need not be symmetric
-        check_symmetric(X, name="metric='precomputed'")
-    return X
+        check_distance_matrix(X)
+    if metric == "cosine":
+        check_nonzero_rows(X)
+    # scipy's older sparse matrices are converted, too.
+    return sparse.csr_array(X) if sparse.issparse(X) else X
 
 
 def squared_distances(X_new: Any, X: Any, *, metric: Any = "euclidean") -> Any:
@@ -147,13 +133,6 @@ def squared_distances(X_new: Any, X: Any, *, metric: Any = "euclidean") -> Any:
     -------
     array of shape (n_new, n_points)
         A CSR array if sparse distances were given.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.graph._neighbors import squared_distances
-    >>> squared_distances(np.array([[1.0]]), np.array([[0.0], [1.0], [3.0]]))
-    array([[1., 0., 4.]])
     """
     X_new, X, metric = _floats(X_new), _floats(X), metric_of(metric)
     if metric == "precomputed" and sparse.issparse(X_new):
@@ -162,16 +141,14 @@ def squared_distances(X_new: Any, X: Any, *, metric: Any = "euclidean") -> Any:
         check_symmetric_metric(metric, X)
     if metric == "cosine":
         check_nonzero_rows(X_new)
-    shape = (X_new.shape[0], X.shape[0])
-    _check_memory(shape, X_new.dtype)
-    d2 = np.empty(shape, X_new.dtype)
+    d2 = np.empty((X_new.shape[0], X.shape[0]), X_new.dtype)
     _over_tiles(d2.__setitem__, X_new, X, metric)
     return d2
 
 
 @dataclass(frozen=True)
 class Neighbors:
-    """Training points, and the rule for their neighbours among new points.
+    """Training points, and the rule that selects neighbours of new points among them.
 
     Attributes
     ----------
@@ -212,13 +189,15 @@ class Neighbors:
     starts: Any = None
     ties: Any = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state as plain arrays."""
-        return plain(vars(self))
+    @property
+    def n_features(self) -> int:
+        """Number of columns of new points."""
+        return self.points.shape[1]
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the state from plain arrays."""
-        vars(self).update(from_plain(state))
+    @property
+    def is_listed(self) -> bool:
+        """Whether neighbours of new points are searched in inverted lists."""
+        return self.lists is not None
 
     def distances_to(self, X_new: Any) -> Any:
         """Return squared distances from new points to their training neighbours.
@@ -246,10 +225,11 @@ class Neighbors:
             return d2
         if self.n_neighbors is None:
             return squared_distances(X_new, self.points, metric=self.metric)
-        return _stack(_over_tiles(partial(self._near, X_new), X_new, self.points, self.metric))
+        near = partial(self._near, X_new)
+        return sparse.vstack(_over_tiles(near, X_new, self.points, self.metric), format="csr")
 
     def _near(self, X_new: Any, rows: slice, d2: np.ndarray) -> sparse.csr_array:
-        """Return squared distances to the points that rows find or are found by."""
+        """Return squared distances to neighbours, of the new points or of the training points."""
         near = _nearest(X_new, self.points, self.metric, self.n_neighbors, rows, d2)[0]
         near |= d2 < self.radii
         places = np.divmod(np.flatnonzero(d2 == self.radii), d2.shape[1])
@@ -285,16 +265,6 @@ def find_neighbors(
     d2 : array or CSR array of shape (n_points, n_points)
         Graph as from :func:`neighbor_graph`, but with rows and columns in the order
         ``neighbors.order``, which is that of ``X`` unless inverted lists are used.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.graph._neighbors import find_neighbors
-    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> neighbors, d2 = find_neighbors(X, n_neighbors=10, n_probes=4)
-    >>> exact, wanted = find_neighbors(X, n_neighbors=10)
-    >>> 0.9 < d2.nnz / wanted.nnz < 1.1
-    True
     """
     X, metric = _floats(X), metric_of(metric)
     order = np.arange(X.shape[0])
@@ -317,11 +287,11 @@ def find_neighbors(
     near, *limits = zip(*_over_tiles(nearest, X, X, metric), strict=True)
     radii, ties = (np.concatenate(parts) for parts in limits)
     neighbors = Neighbors(X, order, metric, n_neighbors, radii, ties=ties)
-    if callable(metric) or metric == "precomputed":  # these may be asymmetric by rounding errors
+    if callable(metric) or metric == "precomputed":  # may be asymmetric by rounding errors
         return neighbors, neighbors.distances_to(X)
-    graph = _stack(list(near))
-    found = Found(graph.indptr, graph.indices, graph.data)
-    return neighbors, union_of(found, reversed_rows(found, len(order)), len(order))
+    graph = sparse.vstack(near, format="csr")
+    directed = NeighborRows(graph.indptr, graph.indices, graph.data)
+    return neighbors, union_of(directed, reversed_rows(directed, len(order)), len(order))
 
 
 def _listed_neighbors(
@@ -336,10 +306,10 @@ def _listed_neighbors(
     d2, radii, ties = lists.graph(n_neighbors)
     d2.data = from_squares(d2.data)
     if not np.isfinite(d2.data).all():
-        found = sparse.coo_array(d2)
-        place = int(np.flatnonzero(~np.isfinite(found.data))[0])
-        row, column = (int(lists.order[i[place]]) for i in found.coords)
-        raise _not_finite(found.data[place], row, column, metric)
+        entries = sparse.coo_array(d2)
+        place = int(np.flatnonzero(~np.isfinite(entries.data))[0])
+        row, column = (int(lists.order[i[place]]) for i in entries.coords)
+        raise not_finite_error(entries.data[place], row, column, metric)
     points = lists.points if metric == "euclidean" else X[lists.order]
     return Neighbors(points, lists.order, metric, n_neighbors, radii, lists, ties=ties), d2
 
@@ -347,8 +317,8 @@ def _listed_neighbors(
 def label_components(K: Any) -> tuple[int, Any]:
     """Return the number of connected components of an affinity and their labels.
 
-    Links weaker than rounding errors are ignored: an affinity below machine precision times the
-    largest of its row transports no heat in any realistic number of steps.
+    Affinities below machine precision times the largest of their row are ignored: they transport
+    no heat in any realistic number of steps.
 
     Parameters
     ----------
@@ -359,35 +329,21 @@ def label_components(K: Any) -> tuple[int, Any]:
     n_components : int
     labels : array of int of shape (n,)
         Component of each row, numbered from 0 in the order of their first rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.graph._neighbors import label_components
-    >>> label_components(np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]))
-    (2, array([0, 0, 1], dtype=int32))
     """
     eps = np.finfo(K.dtype if K.dtype.kind == "f" else np.float64).eps
     if isinstance(K, RowBlocks):
         return K.label_components(eps)
-    if K.shape[0] != K.shape[1]:
-        raise HeatSketchError(
-            f"K of shape {K.shape} must be square; pass the affinities between all points."
-        )
     if sparse.issparse(K):
         check_places(K, "K")
         links = sparse.csr_array(K)
         return kernels.label_components(links.indptr, links.indices, links.data, eps)
-    if isinstance(K, DistanceTiles):
-        return _label_components(K.tile, eps * K.diagonal())
-    return _label_components(lambda rows, columns: K[np.ix_(rows, columns)], eps * K.max(axis=1))
+    return _label_components(K, eps * K.max(axis=1))
 
 
-def _label_components(tile: Callable[..., np.ndarray], least: np.ndarray) -> tuple[int, np.ndarray]:
-    """Label components by graph search over tiles of a matrix.
+def _label_components(K: np.ndarray, least: np.ndarray) -> tuple[int, np.ndarray]:
+    """Label the components of a dense matrix by graph search.
 
-    Each point is visited once and compared with the points not reached yet. If all points are
-    linked to the first one, it reaches all of them.
+    Each point is visited once and compared with the points that are not labelled yet.
     """
     unreached, n_components = np.arange(len(least)), 0
     labels = np.empty(len(least), np.int32)
@@ -395,9 +351,9 @@ def _label_components(tile: Callable[..., np.ndarray], least: np.ndarray) -> tup
         frontier, unreached = unreached[:1], unreached[1:]
         labels[frontier] = n_components
         while frontier.size and unreached.size:
-            asked, frontier = frontier[:FRONTIER], frontier[FRONTIER:]
-            weakest = np.minimum(least[asked, np.newaxis], least[unreached])
-            reached = (tile(asked, unreached) > weakest).any(axis=0)
+            batch, frontier = frontier[:FRONTIER], frontier[FRONTIER:]
+            threshold = np.minimum(least[batch, np.newaxis], least[unreached])
+            reached = (K[np.ix_(batch, unreached)] > threshold).any(axis=0)
             labels[unreached[reached]] = n_components
             frontier = np.concatenate([frontier, unreached[reached]])
             unreached = unreached[~reached]
@@ -419,62 +375,43 @@ def _over_tiles(function: Callable, X_new: Any, X: Any, metric: Any) -> list:
 
     def apply(start: int) -> Any:
         rows = slice(start, start + step)
-        # Compare in the dtype of X, in which distances are stored, so that radii taken from the
-        # graph are the radii that defined it.
+        # Compare distances in the dtype of X, in which they are stored, so that radii of stored
+        # distances select the same neighbours.
         with np.errstate(over="ignore", invalid="ignore"):
             d2 = squares(X_new[rows]).astype(X_new.dtype, copy=False)
         if not np.isfinite(d2).all():
             row, column = (int(place) for place in np.argwhere(~np.isfinite(d2))[0])
-            raise _not_finite(d2[row, column], start + row, column, metric)
+            raise not_finite_error(d2[row, column], start + row, column, metric)
         return function(rows, d2)
 
     return in_threads(apply, range(0, X_new.shape[0], step))
 
 
-def _radii(d2: np.ndarray, n_neighbors: int) -> np.ndarray:
-    # A copy: a view would keep the whole tile alive.
-    return np.partition(d2, n_neighbors - 1, axis=1)[:, n_neighbors - 1].copy()
-
-
 def _nearest(
     X_new: Any, X: Any, metric: Any, n_neighbors: int, rows: slice, d2: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a mask of the nearest points of rows, their radii and second radii."""
-    radii, ties = _radii(d2, n_neighbors), np.full(len(d2), np.inf)
+    """Return a mask of the nearest points of each row, and its first and second radius."""
+    # A copy, since a view would keep the whole tile in memory.
+    radii = np.partition(d2, n_neighbors - 1, axis=1)[:, n_neighbors - 1].copy()
+    ties = np.full(len(d2), np.inf)
     near = d2 <= radii[:, np.newaxis]
     if metric == "precomputed":  # without coordinates there is no second distance
         return near, radii, ties
-    finders, places = np.divmod(np.flatnonzero(d2 == radii[:, np.newaxis]), d2.shape[1])
-    seconds = second_distances(X_new[rows], finders, X, places)
-    n_tied = np.bincount(finders, minlength=len(d2))
+    queries, places = np.divmod(np.flatnonzero(d2 == radii[:, np.newaxis]), d2.shape[1])
+    seconds = second_distances(X_new[rows], queries, X, places)
+    n_tied = np.bincount(queries, minlength=len(d2))
     n_kept = n_neighbors - (near.sum(axis=1) - n_tied)
-    by_second = np.lexsort((seconds, finders))
+    by_second = np.lexsort((seconds, queries))
     ties = seconds[by_second][np.cumsum(n_tied) - n_tied + n_kept - 1]
-    near[finders, places] = seconds <= ties[finders]
+    near[queries, places] = seconds <= ties[queries]
     return near, radii, ties
 
 
 def _entries(d2: np.ndarray, near: np.ndarray) -> sparse.csr_array:
     indptr = np.concatenate([[0], np.cumsum(near.sum(axis=1))])
     places = np.flatnonzero(near)
-    # Built directly: scipy would drop the zeros, which are distances between duplicates.
+    # Not from d2 * near, where scipy would drop zeros, which are distances between duplicates.
     return sparse.csr_array((d2.ravel()[places], places % d2.shape[1], indptr), shape=d2.shape)
-
-
-def _stack(blocks: list[sparse.csr_array]) -> sparse.csr_array:
-    """Stack blocks of rows, with the narrowest possible index dtype."""
-    starts = np.cumsum([0] + [block.nnz for block in blocks], dtype=np.int64)
-    n_columns = blocks[0].shape[1]
-    dtype = index_dtype(n_columns, int(starts[-1]))
-    # In numpy 1, the sum of an int32 array and any scalar is int32.
-    ends = [
-        block.indptr[1:].astype(np.int64) + start
-        for block, start in zip(blocks, starts[:-1], strict=True)
-    ]
-    indptr = np.concatenate([[0], *ends]).astype(dtype)
-    indices = np.concatenate([block.indices for block in blocks]).astype(dtype)
-    data = np.concatenate([block.data for block in blocks])
-    return sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_columns))
 
 
 def _squares(distances: Any) -> sparse.csr_array:
@@ -487,8 +424,8 @@ def _squares(distances: Any) -> sparse.csr_array:
 def _symmetric_squares(distances: Any) -> sparse.csr_array:
     """Square and symmetrize a sparse graph of distances; store a zero diagonal.
 
-    ``maximum`` and ``+`` of scipy would drop stored zeros, which are distances between duplicates.
-    So each entry is listed in both directions, summed, and divided by its number of listings.
+    Operations of scipy would drop stored zeros, which are distances between duplicates. So each
+    entry is listed in both directions, summed, and divided by how often it is listed.
     """
     d2 = _squares(distances).tocoo()
     diagonal = np.arange(d2.shape[0])
@@ -503,30 +440,5 @@ def _symmetric_squares(distances: Any) -> sparse.csr_array:
 
 
 def _floats(X: Any) -> Any:
-    """Convert to a float dtype of the compiled loops.
-
-    Integers would overflow or be truncated.
-    """
+    """Convert to a float dtype of the compiled loops, since integers would overflow."""
     return X.astype(float_dtype(X.dtype), copy=False)
-
-
-# --- errors -------------------------------------------------------------------------------
-
-
-def _not_finite(value: np.floating, row: int, column: int, metric: Any) -> ScaleError:
-    return ScaleError(
-        f"metric={metric!r} gives {value} as the squared distance of row {row} of X to training "
-        f"point {column} in {value.dtype}; rescale X, or correct the metric if it is your own.",
-        metric=metric,
-    )
-
-
-def _check_memory(shape: tuple[int, int], dtype: np.dtype) -> None:
-    needed, available = shape[0] * shape[1] * dtype.itemsize, physical_memory()
-    if needed > available:
-        raise MemoryBudgetError(
-            f"n_neighbors=None keeps all {shape[0]} x {shape[1]} distances, which need "
-            f"{needed / 2**30:.1f} GiB of the {available / 2**30:.1f} GiB here; "
-            "use 15 neighbours or so.",
-            n_neighbors=None,
-        )

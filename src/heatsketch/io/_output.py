@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.io._columns import carried
+from heatsketch.io._checks import carried
 from heatsketch.io._table import Block
+
+BLOCK_ENTRIES = 2**22  # numbers written at a time
 
 
 class Columns(NamedTuple):
@@ -21,32 +23,24 @@ class Columns(NamedTuple):
     ids: str | None
     labels: tuple[str, ...]
 
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Names of the columns of ids and labels."""
+        return (*([] if self.ids is None else [self.ids]), *self.labels)
 
-def joined(columns: Columns, blocks: list[Block]) -> dict[str, np.ndarray]:
-    """Return ids and labels of all blocks by name; text if there are no blocks."""
-    parts = {name: [block.labels[name] for block in blocks] for name in columns.labels}
-    if columns.ids is not None:
-        parts = {columns.ids: [block.ids for block in blocks], **parts}
-    return {n: np.concatenate(values or [np.empty(0, object)]) for n, values in parts.items()}
+    def by_name(self, block: Block) -> dict[str, np.ndarray]:
+        """Return the columns of a block: ids, numbers and labels."""
+        ids = {} if self.ids is None else {self.ids: block.ids}
+        return {**ids, **dict(zip(self.names, block.X.T, strict=True)), **block.labels}
 
 
 class TableWriter:
-    """Writer of a file of rows, from :func:`heatsketch.io.table_writer`.
+    """Writer of a file of rows, from :func:`heatsketch.io.table_writer`."""
 
-    Attributes
-    ----------
-    n_rows : int
-        Rows written so far.
-    """
-
-    def __init__(
-        self, path: Path, columns: Columns, write: Callable[[Any, Any, Any], None]
-    ) -> None:
-        self.n_rows = 0
-        self._path = path
-        self._columns = columns
+    def __init__(self, path: Path, columns: Columns, write: Callable[[Block], None]) -> None:
+        self.path, self.columns, self.n_rows = path, columns, 0
         self._write = write
-        self._kinds: dict[str, str] = {}
+        self._dtypes: dict[str, np.dtype] = {}
 
     def append(self, block: Block) -> None:
         """Append rows to the file.
@@ -54,46 +48,33 @@ class TableWriter:
         Parameters
         ----------
         block : Block
-            Must have ids and labels if and only if they were declared.
+            Its ids and labels are written if they were declared, and must then be there.
         """
-        X = np.ascontiguousarray(block.X, dtype=self._columns.dtype)
-        if X.ndim != 2 or X.shape[1] != len(self._columns.names):
+        n_rows, n_columns = len(block.X), len(self.columns.names)
+        if np.shape(block.X)[1:] != (n_columns,):
             raise HeatSketchError(
-                f"block.X has shape {X.shape}, and {self._path} has "
-                f"{len(self._columns.names)} columns; give rows of that many numbers."
+                f"{self.path}: block.X must have {n_columns} columns, got shape {block.X.shape}."
             )
-        if (block.ids is None) != (self._columns.ids is None):
-            there = "no ids" if block.ids is None else "ids"
-            raise HeatSketchError(
-                f"block has {there}, but {self._path} was opened with ids={self._columns.ids!r}; "
-                "declare them in table_writer, or leave them out."
-            )
-        if set(block.labels) != set(self._columns.labels):
-            raise HeatSketchError(
-                f"block.labels has {sorted(block.labels)}, but {self._path} was opened with "
-                f"labels={list(self._columns.labels)}; give the same names to both."
-            )
-        ids = None if block.ids is None else self._checked("ids", block.ids, len(X))
-        labels = {name: self._checked(name, block.labels[name], len(X)) for name in block.labels}
-        if len(X):
-            self._write(X, ids, labels)
-            self.n_rows += len(X)
+        beside: dict[Any, Any] = {self.columns.ids: block.ids, **block.labels}
+        for name in self.columns.beside:
+            beside[name] = self._checked(name, beside.get(name), n_rows)
+        labels = {name: beside[name] for name in self.columns.labels}
+        ids = None if self.columns.ids is None else beside[self.columns.ids]
+        checked = Block(block.X, ids, labels)
+        step = max(1, BLOCK_ENTRIES // n_columns)
+        for start in range(0, n_rows, step):
+            part = checked.rows(slice(start, start + step))
+            self._write(part._replace(X=np.ascontiguousarray(part.X, dtype=self.columns.dtype)))
+        self.n_rows += n_rows
 
     def _checked(self, name: str, values: Any, n_rows: int) -> np.ndarray:
-        array = carried(values)
+        array, cause = carried(values), None
         if array.shape != (n_rows,):
-            raise HeatSketchError(
-                f"{name} of a block has shape {array.shape}, but the block has {n_rows} rows; "
-                "give one value for each."
-            )
-        kind = self._kinds.setdefault(name, array.dtype.kind) if n_rows else array.dtype.kind
-        if kind != array.dtype.kind:
-            raise HeatSketchError(
-                f"{name} of this block has dtype {array.dtype}, and that of those before it was "
-                "of another kind; convert all blocks alike, for instance with astype(str)."
-            )
-        if kind == "O" and any("\0" in value for value in array if value is not None):
-            raise HeatSketchError(
-                f"{name} holds text with a NUL character, which most formats cut off; remove it."
-            )
+            cause = f"must have one value for each of {n_rows} rows, got shape {array.shape}"
+        elif array.dtype != self._dtypes.setdefault(name, array.dtype):
+            cause = f"has dtype {array.dtype} in this block only; convert all with astype(str)"
+        elif array.dtype.kind == "O" and any("\0" in (value or "") for value in array):
+            cause = "has text with a NUL character, where some formats cut it off; remove it"
+        if cause is not None:
+            raise HeatSketchError(f"{self.path}: column {name!r} {cause}.")
         return array

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from heatsketch.exceptions import FileFormatError, HeatSketchError
-from heatsketch.io._columns import Wanted, column_positions
-from heatsketch.io._failures import check_memory, reading
-from heatsketch.io._row_numbers import RowNumbers
+from heatsketch._core.checks import float_dtype, is_missing
+from heatsketch.exceptions import FileFormatError, HeatSketchError, HeatSketchWarning
+from heatsketch.io._checks import FEW, Selection, check_memory, check_unique, find_name, reading
 
 BLOCK_BYTES = 2**26  # default size of a block
+FEWEST_NUMBERED = 10  # rows; fewer may increase by chance: 9 do in one of 400,000 columns
 
 
 class Block(NamedTuple):
@@ -43,8 +44,13 @@ class Block(NamedTuple):
     ids: Any = None
     labels: Mapping[str, Any] = {}
 
+    def rows(self, some: Any) -> Block:
+        """Return some of the rows: a slice, or positions."""
+        ids = None if self.ids is None else self.ids[some]
+        return Block(self.X[some], ids, {name: v[some] for name, v in self.labels.items()})
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+
+@dataclass(frozen=True, eq=False)
 class Table:
     """A file of rows with a checked header; its rows can be read repeatedly.
 
@@ -52,7 +58,8 @@ class Table:
 
     Attributes
     ----------
-    path : pathlib.Path
+    path : pathlib.Path or str
+        A str for a URL.
     names : tuple of str
         Names of the columns of ``X``.
     n_rows : int
@@ -66,10 +73,14 @@ class Table:
     label_names : tuple of str
         Names of the labels of blocks.
     are_declared : bool
-        Whether the columns of ``X`` were requested by their names. Otherwise, reading all rows
-        warns about columns that look like row numbers.
+        Whether the columns of ``X`` were requested by their names. Otherwise, reading warns about
+        columns that look like row numbers in the first block.
     stream : callable
         Takes a number of rows, and yields all rows in order in blocks of at most that many.
+    files : tuple of str
+        The files of a table of text, Parquet or Arrow.
+    array : zarr.Array or None
+        The array of a ``.zarr`` folder.
 
     Examples
     --------
@@ -85,7 +96,7 @@ class Table:
     (('x0', 'x1'), 5, dtype('float32'), [4.0, 4.0, 2.0])
     """
 
-    path: Path
+    path: Any
     names: tuple[str, ...]
     n_rows: int
     dtype: np.dtype
@@ -94,6 +105,8 @@ class Table:
     has_ids: bool = False
     label_names: tuple[str, ...] = ()
     are_declared: bool = False
+    files: tuple[str, ...] = ()
+    array: Any = None
 
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
         """Iterate over all rows in order, with one block in memory.
@@ -110,110 +123,144 @@ class Table:
         if rows is None:
             rows = max(1, BLOCK_BYTES // (max(1, len(self.names)) * self.dtype.itemsize))
         if rows < 1:
-            raise HeatSketchError(f"rows={rows!r} of a block must be at least 1; give more.")
-        n_seen, numbers = 0, RowNumbers(len(self.names) if self._has_features else 0)
+            raise HeatSketchError(f"rows={rows!r} must be at least 1.")
+        n_read = 0
         with reading(self.path):
             for block in self.stream(rows):
-                n_seen += block.X.shape[0]
-                if n_seen > self.n_rows:
+                _check_ids(self.path, block.ids, n_read)
+                # A square matrix holds pairs of rows, whose columns are not features.
+                if not (n_read or self.are_declared or len(self.names) == self.n_rows):
+                    _warn_of_row_numbers(self.path, self.names, block.X)
+                n_read += block.X.shape[0]
+                if n_read > self.n_rows:
                     break
-                self._check_ids(block.ids, n_seen)
-                numbers.keep(block.X)
                 yield block
-            if n_seen != self.n_rows:
-                raise FileFormatError(
-                    self.path,
-                    f"it had {self.n_rows} rows when it was opened, and has {n_seen} now",
-                    "do not write to it while it is read",
-                )
-        numbers.warn(self.path, self.names, n_seen)
+            if n_read != self.n_rows:
+                cause = f"it had {self.n_rows} rows when it was opened, but has {n_read} now"
+                raise FileFormatError(self.path, cause, "do not write to it while it is read")
 
     def read(self) -> Block:
         """Return all rows as one block."""
+        shape = (0 if self.is_sparse else self.n_rows, len(self.names))
+        check_memory(self.path, shape[0] * shape[1] * self.dtype.itemsize, "X")
+        X, start = np.empty(shape, dtype=self.dtype), 0
         parts = []
-        if not self.is_sparse:
-            size = self.n_rows * len(self.names) * self.dtype.itemsize
-            check_memory(self.path, size, f"X of {self.n_rows} rows")
-            X = np.empty((self.n_rows, len(self.names)), dtype=self.dtype)
-        start = 0
         for block in self.blocks():
             if not self.is_sparse:
                 X[start : start + len(block.X)] = block.X
                 start += len(block.X)
-                block = block._replace(X=None)  # otherwise X would be in memory twice
+                block = block._replace(X=X[:0])  # otherwise X would be in memory twice
             parts.append(block)
-        if self.is_sparse:
-            empty = sparse.csr_array((0, len(self.names)), dtype=self.dtype)
-            X = sparse.vstack([empty, *(part.X for part in parts)], format="csr")
         none = np.empty(0, dtype=object)  # without rows, ids and labels are text
-        ids = np.concatenate([part.ids for part in parts] or [none]) if self.has_ids else None
-        labels = {
-            name: np.concatenate([part.labels[name] for part in parts] or [none])
-            for name in self.label_names
-        }
-        return Block(X, ids, labels)
+        empty = Block(X[:0], none if self.has_ids else None, dict.fromkeys(self.label_names, none))
+        whole = joined(parts or [empty])
+        return whole if self.is_sparse else whole._replace(X=X)
 
-    @property
-    def _has_features(self) -> bool:
-        """Whether columns may turn out to be row numbers: not if they are pairs of rows."""
-        return not (self.are_declared or self.is_sparse or len(self.names) == self.n_rows)
 
-    def _check_ids(self, ids: Any, stop: int) -> None:
-        if ids is None or ids.dtype.kind not in "Of":
-            return
-        missing = [value is None or value != value for value in ids.tolist()]
+def joined(blocks: Sequence[Block]) -> Block:
+    """Return the rows of several blocks as one block."""
+    is_sparse = any(sparse.issparse(block.X) for block in blocks)
+    stack = partial(sparse.vstack, format="csr") if is_sparse else np.concatenate
+    has_ids = all(block.ids is not None for block in blocks)
+    return Block(
+        stack([block.X for block in blocks]),
+        np.concatenate([block.ids for block in blocks]) if has_ids else None,
+        {
+            name: np.concatenate([block.labels[name] for block in blocks])
+            for name in blocks[0].labels
+        },
+    )
+
+
+def _check_ids(path: Any, ids: Any, start: int) -> None:
+    """Raise for missing ids; ``start`` is the number of rows before."""
+    if ids is not None and ids.dtype.kind in "Of":
+        missing = list(map(is_missing, ids.tolist()))
         if True in missing:
-            row = stop - len(ids) + missing.index(True)
-            raise FileFormatError(
-                self.path, f"row {row} has no id", "fill it in, or use another column for ids"
-            )
+            row = start + missing.index(True)
+            remedy = "fill it in, or use another column for ids"
+            raise FileFormatError(path, f"row {row} has no id", remedy)
 
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}({str(self.path)!r}, n_rows={self.n_rows}, "
-            f"n_columns={len(self.names)}, dtype={self.dtype})"
+
+def _warn_of_row_numbers(path: Any, names: tuple[str, ...], X: Any) -> None:
+    """Warn about columns that look like row numbers, in the first rows of a table."""
+    if sparse.issparse(X) or len(X) < FEWEST_NUMBERED:
+        return
+    first = X[:FEWEST_NUMBERED]
+    columns = np.flatnonzero((first[1:] > first[:-1]).all(axis=0)).tolist()
+    numbers = [names[column] for column in columns if _are_increasing(X[:, column])]
+    if numbers:
+        others = [name for name in names if name not in set(numbers)][:FEW] or numbers[:FEW]
+        message = (
+            f"{path}: columns {numbers[:FEW]} are used as features, but look like row numbers: "
+            "they hold integers that increase from row to row. Choose features with "
+            f"columns={others}."
         )
+        warnings.warn(HeatSketchWarning(message), stacklevel=3)
+
+
+def _are_increasing(values: np.ndarray) -> bool:
+    """Return True for integers, each larger than the one before."""
+    return bool((values[1:] > values[:-1]).all() and (values == np.floor(values)).all())
 
 
 def array_table(
-    path: Path,
-    wanted: Wanted,
+    path: Any,
+    selection: Selection,
     names: tuple[str, ...],
     read: Callable[[int], Iterator[Any]],
     *,
+    n_rows: int,
+    dtype: Any,
+    is_sparse: bool = False,
+    array: Any = None,
+    beside: Callable[[str, str], np.ndarray] | None = None,
     ids: Any = None,
-    labels: Mapping[str, Any] = {},
-    kind: type[Table] = Table,
-    **fields: Any,
-) -> Any:
+) -> Table:
     """Return a table of one matrix, with ids and labels in memory.
 
     ``read`` takes a number of rows, and yields all rows of the matrix, at most that many at a time.
+    ``beside`` returns an array of ids or labels by its name, and by the argument that names it.
     """
-    positions = column_positions(path, names, wanted.columns)
+    dtype = float_dtype(dtype)
+    labels: dict[str, np.ndarray] = {}
+    if beside is not None:
+        ids = ids if selection.ids is None else beside(selection.ids, "ids")
+        labels = {name: beside(name, "labels") for name in selection.labels}
+    elif selection.labels or selection.ids is not None:
+        cause = f"labels={selection.labels} and ids={selection.ids!r} are not supported for it"
+        raise FileFormatError(path, cause, "remove them")
+    positions: Any = slice(None)
+    if selection.columns is not None:
+        check_unique(path, selection.columns, "columns")
+        place = {name: position for position, name in enumerate(names)}
+        names = tuple(find_name(path, name, place, "columns") for name in selection.columns)
+        positions = [place[name] for name in names]
+    carried = Block(np.empty((n_rows, 0)), ids, labels)
 
     def stream(rows: int) -> Iterator[Block]:
         start = 0
         for X in read(rows):
+            X = X[:, positions]
+            X = X.astype(dtype) if is_sparse else np.ascontiguousarray(X, dtype)
             part = slice(start, start := start + X.shape[0])
-            X = X if positions is None else X[:, list(positions)]
-            dtype = fields["dtype"]
-            yield Block(
-                X.astype(dtype) if sparse.issparse(X) else np.ascontiguousarray(X, dtype),
-                None if ids is None else ids[part],
-                {name: values[part] for name, values in labels.items()},
-            )
+            yield carried.rows(part)._replace(X=X)
 
-    return kind(
-        path=path,
-        names=names if wanted.columns is None else wanted.columns,
-        stream=stream,
-        has_ids=ids is not None,
-        label_names=tuple(labels),
-        **fields,
-    )
+    facts: dict[str, Any] = {
+        "has_ids": ids is not None,
+        "label_names": selection.labels,
+        "array": array,
+    }
+    return Table(path, names, n_rows, dtype, stream, is_sparse, **facts)
 
 
 def slices(X: Any, rows: int) -> Iterator[Any]:
     """Yield the rows of an array that can be sliced, at most ``rows`` at a time."""
     yield from (X[start : start + rows] for start in range(0, X.shape[0], rows))
+
+
+def checked_csr(X: Any) -> sparse.csr_array:
+    """Return a sparse matrix by rows, and raise if an index exceeds its shape."""
+    if hasattr(X, "check_format"):
+        X.check_format(full_check=True)  # otherwise products would read out of bounds
+    return sparse.csr_array(X)

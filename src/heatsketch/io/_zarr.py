@@ -10,210 +10,130 @@ import json
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
-from math import ceil, prod
+from math import prod
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
+import zarr
+from zarr.codecs import Crc32cCodec, ZstdCodec
 
 from heatsketch._core.atomic_file import atomic_folder, file_errors
-from heatsketch._core.checks import float_dtype
 from heatsketch.exceptions import FileFormatError
-from heatsketch.io._columns import (
-    Wanted,
-    carried,
-    check_length,
-    check_matrix,
-    find_name,
-    find_table,
-    numbered_names,
-)
-from heatsketch.io._failures import check_memory, needed
-from heatsketch.io._output import Columns, joined
-from heatsketch.io._table import Block, Table, array_table, slices
+from heatsketch.io import _checks as checks
+from heatsketch.io._output import Columns
+from heatsketch.io._table import Block, Table, array_table, joined, slices
 
 MARK = "heatsketch"  # attribute of the groups written here
 CHUNK_BYTES = 2**22
-TEXT_ROWS = 2**16  # rows of a chunk of ids or labels
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class ZarrTable(Table):
-    """One array of a folder, with ids and labels in other arrays."""
-
-    array: Any
-
-
-def open_zarr(path: Path, wanted: Wanted) -> Table:
+def open_zarr(path: Path, selection: checks.Selection) -> Table:
     """Read metadata, ids and labels, and check that all chunks are present."""
-    if not path.is_dir():
-        raise FileFormatError(path, "it is a file, not a folder", "unpack it into a folder first")
-    zarr = needed("zarr", path)
     root = zarr.open(str(path), mode="r")
-    ours = dict(root.attrs).get(MARK)
-    arrays = {"": root} if isinstance(root, zarr.Array) else _arrays(zarr, root)
-    key = "X" if ours and wanted.key is None else wanted.key and wanted.key.strip("/")
-    key = find_table(path, {name: array.shape for name, array in arrays.items()}, key)
+    if any(entry.is_symlink() for entry in path.rglob("*")):
+        raise FileFormatError(path, "it has links, which are not followed", "copy it without links")
+    ours: Any = dict(root.attrs).get(MARK)
+    arrays = {"": root} if isinstance(root, zarr.Array) else _arrays(root)
+    key = "X" if ours and selection.key is None else selection.key and selection.key.strip("/")
+    key = checks.find_table(path, {name: array.shape for name, array in arrays.items()}, key)
     array = arrays[key]
-    check_matrix(path, array.shape, array.dtype, f"array {key!r}")
+    checks.check_matrix(path, array.shape, array.dtype, f"array {key!r}")
     _check_stored(path, array)
     n_rows, n_columns = array.shape
-    names = tuple(ours["names"]) if ours and key == "X" else numbered_names(n_columns)
-    check_length(path, "names", (len(names),), n_columns)
+    names = tuple(ours["names"]) if ours and key == "X" else checks.numbered_names(n_columns)
+    checks.check_length(path, "names", (len(names),), n_columns)
     known = ours["columns"] if ours else {name: name for name in arrays}
 
     def beside(name: str, argument: str) -> np.ndarray:
-        column = arrays[known[find_name(path, name, known, argument)]]
-        check_length(path, f"{argument}={name!r}", column.shape, n_rows)
+        column = arrays[known[checks.find_name(path, name, known, argument)]]
+        checks.check_length(path, f"{argument}={name!r}", column.shape, n_rows)
         _check_stored(path, column)
-        return carried(column[:])
+        return checks.carried(column[:])
 
-    return array_table(
-        path,
-        wanted,
-        names,
-        partial(_read, path, array),
-        ids=None if wanted.ids is None else beside(wanted.ids, "ids"),
-        labels={name: beside(name, "labels") for name in wanted.labels},
-        kind=ZarrTable,
-        array=array,
-        n_rows=n_rows,
-        dtype=float_dtype(array.dtype),
-    )
+    def read(rows: int) -> Iterator[np.ndarray]:
+        chunk = (array.shards or array.chunks)[0]
+        step = max(1, rows // chunk) * chunk  # so that each chunk is decompressed once
+        for X in slices(array, step):
+            yield from slices(X, rows)
+        _check_stored(path, array)  # a chunk removed meanwhile would be read as zeros
+
+    facts: dict[str, Any] = {"n_rows": n_rows, "dtype": array.dtype, "array": array}
+    return array_table(path, selection, names, read, beside=beside, **facts)
 
 
-def _read(path: Path, array: Any, rows: int) -> Iterator[np.ndarray]:
-    chunk = (array.shards or array.chunks)[0]
-    step = max(1, rows // chunk) * chunk  # so that each chunk is decompressed once
-    for X in slices(array, step):
-        yield from slices(X, rows)
-    _check_stored(path, array)  # a chunk removed meanwhile would be read as zeros
-
-
-def _arrays(zarr: Any, root: Any) -> dict[str, Any]:
+def _arrays(root: Any) -> dict[str, Any]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # about foreign files
+        warnings.simplefilter("ignore", UserWarning)  # about files that are not of zarr
         members = root.members(max_depth=None)
     return {name: member for name, member in members if isinstance(member, zarr.Array)}
 
 
 def _check_stored(path: Path, array: Any) -> None:
-    """Raise if a chunk is missing or links outside, or if reading may run code."""
+    """Raise if a chunk is missing, and if reading may run code or take too much memory."""
     codecs = {k: v for k, v in array.metadata.to_dict().items() if k != "attributes"}
     if "pickle" in json.dumps(codecs, default=str).lower():
-        raise FileFormatError(
-            path, f"array {array.path!r} needs pickle, which can run any code", "save it as numbers"
-        )
-    outer = array.shards or array.chunks
-    what, size = f"a chunk of array {array.path!r}", prod(outer) * array.dtype.itemsize
-    check_memory(path, size, what, "write it in smaller chunks")
-    inside = path.resolve()
-    for index in np.ndindex(*map(ceil, np.divide(array.shape, outer))):
-        name = Path(array.path, array.metadata.encode_chunk_key(index)).as_posix()
-        if not (path / name).is_file():
-            raise FileFormatError(
-                path,
-                f"chunk {name!r} is missing, which zarr would read as zeros",
-                "copy the folder again; if its writer leaves out chunks of zeros, have it write "
-                "them with write_empty_chunks=True",
-            )
-        if inside not in (path / name).resolve().parents:
-            raise FileFormatError(path, f"chunk {name!r} is a link to elsewhere", "distrust it")
+        cause = f"array {array.path!r} needs pickle, which can run any code"
+        raise FileFormatError(path, cause, "save it as numbers")
+    size, what = prod(array.shards or array.chunks) * array.dtype.itemsize, f"array {array.path!r}"
+    checks.check_memory(path, size, f"a chunk of {what}", "write it in smaller chunks")
+    n_missing = array.nchunks - array.nchunks_initialized
+    if n_missing > 0:
+        cause = f"{n_missing} chunks of {what} are missing; zarr reads them as zeros"
+        remedy = "copy the folder again, or write it with write_empty_chunks=True"
+        raise FileFormatError(path, cause, remedy)
 
 
 # --- writing -----------------------------------------------------------------------------------
 
 
 @contextmanager
-def write_zarr(
-    path: Path, columns: Columns, overwrite: bool
-) -> Iterator[Callable[[Any, Any, Any], None]]:
-    """Write rows in complete chunks as they arrive; ids and labels at the end."""
-    zarr = needed("zarr", path)
-    n_columns = len(columns.names)
-    chunk = max(1, CHUNK_BYTES // (n_columns * columns.dtype.itemsize))
-    blocks: list[Block] = []
-    waiting = np.empty((0, n_columns), columns.dtype)
+def write_zarr(path: Path, columns: Columns, overwrite: bool) -> Iterator[Callable[[Block], None]]:
+    """Write rows in complete chunks as they arrive.
 
-    def append(n_rows: int) -> None:
-        nonlocal waiting
-        start = array.shape[0]
-        array.resize((start + n_rows, n_columns))
-        array[start:] = waiting[:n_rows]
-        waiting = waiting[n_rows:].copy()
-
-    def write(X: np.ndarray, ids: Any, labels: Any) -> None:
-        nonlocal waiting
-        waiting = np.concatenate([waiting, X])
-        blocks.append(Block(None, ids, labels))
-        with file_errors(path):
-            if len(waiting) >= chunk:
-                append(len(waiting) // chunk * chunk)
-
-    with atomic_folder(path, overwrite=overwrite) as folder, _local_store(path, folder) as store:
-        with file_errors(path):
-            root = zarr.open_group(store, mode="w", zarr_format=3)
-            shapes = {"shape": (0, n_columns), "chunks": (chunk, n_columns)}
-            array = _new_array(path, root, "X", dtype=columns.dtype, **shapes)
-        yield write
-        with file_errors(path):
-            if len(waiting):
-                append(len(waiting))
-            _write_columns(path, root, columns, joined(columns, blocks))
-
-
-@contextmanager
-def _local_store(path: Path, folder: Path) -> Iterator[Any]:
-    """Yield a zarr file store with sequential writes, which stop after the block.
-
-    zarr writes in several threads. Threads that still run after one has failed, or after Ctrl-C,
-    would write into the folder while it is removed.
+    Chunks are written one at a time, so that no thread of zarr still writes after an error.
     """
-    storage = needed("zarr.storage", path)
-    turn, ended = Lock(), False
+    chunk = max(1, CHUNK_BYTES // (len(columns.names) * columns.dtype.itemsize))
+    stored = {name: f"column{place}" for place, name in enumerate(columns.beside)}
+    arrays: dict[str, Any] = {}
+    waiting: list[Block] = []
 
-    class Store(storage.LocalStore):  # type: ignore[name-defined]
-        async def set(self, key: str, value: Any) -> None:
-            with turn:
-                if ended:
-                    raise RuntimeError(f"{key} comes too late")
-                target = folder / key
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(value.to_bytes())
+    def write(block: Block) -> None:
+        block = joined([*waiting, block])
+        n_whole = len(block.X) // chunk * chunk
+        append(block.rows(slice(n_whole)))
+        waiting[:] = [block.rows(slice(n_whole, None))]
 
-        async def set_if_not_exists(self, key: str, value: Any) -> None:
-            if not (folder / key).exists():
-                await self.set(key, value)
+    def append(block: Block) -> None:
+        beside = columns.by_name(block)
+        members = {"X": block.X} | {stored[name]: beside[name] for name in stored}
+        with file_errors(path):
+            for start in range(0, len(block.X), chunk):
+                for name, values in members.items():
+                    _append(folder, arrays, name, values[start : start + chunk], chunk)
 
-    try:
-        yield Store(folder)
-    finally:
-        with turn:
-            ended = True
-
-
-def _write_columns(path: Path, root: Any, columns: Columns, values: dict[str, np.ndarray]) -> None:
-    stored = {name: f"column{place}" for place, name in enumerate(values)}
-    for name, column in values.items():
-        kind: Any = column.dtype
-        if kind.kind == "O":
-            column, kind = np.array([text or "" for text in column], dtype=object), str
-        options = {"shape": column.shape, "chunks": (TEXT_ROWS,), "dtype": kind}
-        array = _new_array(path, root, stored[name], **options)
-        if len(column):
-            array[:] = column
-    root.attrs[MARK] = {"names": list(columns.names), "columns": stored}
+    with atomic_folder(path, overwrite=overwrite) as folder:
+        with file_errors(path):
+            root = zarr.open_group(folder, mode="w", zarr_format=3)
+            root.attrs[MARK] = {"names": list(columns.names), "columns": stored}
+        yield write
+        append(joined(waiting))
 
 
-def _new_array(path: Path, root: Any, name: str, **options: Any) -> Any:
-    codecs = needed("zarr.codecs", path)
-    return root.create_array(
-        name,
-        # The checksum comes last, over the bytes written to disk.
-        compressors=[codecs.ZstdCodec(level=1), codecs.Crc32cCodec()],
-        config={"write_empty_chunks": True},
-        **options,
-    )
+def _append(
+    folder: Path, arrays: dict[str, Any], name: str, values: np.ndarray, chunk: int
+) -> None:
+    is_text = values.dtype.kind == "O"
+    if is_text:
+        values = np.array([text or "" for text in values], dtype=object)
+    if name not in arrays:
+        arrays[name] = zarr.create_array(
+            folder / name,  # not a path in the group, which zarr would write at the same time
+            shape=(0, *values.shape[1:]),
+            chunks=(chunk, *values.shape[1:]),
+            dtype=str if is_text else values.dtype,
+            # The checksum comes last, over the bytes written to disk.
+            compressors=[ZstdCodec(level=1), Crc32cCodec()],
+            config={"write_empty_chunks": True},
+        )
+    arrays[name].append(values)

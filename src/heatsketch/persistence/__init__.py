@@ -1,3 +1,6 @@
-"""Model files: writing, validating and reading fitted models."""
+"""Model files: named arrays and a checked header, in the safetensors format."""
 
-__all__: list[str] = []
+from heatsketch.persistence._parts import Part
+from heatsketch.persistence._save import Saved, restored, saved_header
+
+__all__ = ["Part", "Saved", "restored", "saved_header"]

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch.diffusion._compare import Comparison
-from heatsketch.exceptions import DtypeError, HeatSketchError
-from heatsketch.plot._axes import BLUE, MARKS, ORANGE, new_axes
-from heatsketch.plot._points import MOST_POINTS, _draw_density, _plane, _style
+from heatsketch.exceptions import HeatSketchError
+from heatsketch.plot._axes import BLUE, ORANGE, check_kind, new_axes
+from heatsketch.plot._points import MOST_POINTS, dot_of, draw_density, plane_of, style_of
+from heatsketch.uses._compare import Comparison
 
 PALE = "#c9c9c9"  # rows around which groups do not differ
 
 
-def compare(Y: Any, found: Comparison, *, by: str = "ritz", ax: Any = None) -> Any:
+def compare(Y: Any, comparison: Comparison, *, ax: Any = None) -> Any:
     r"""Plot points in two dimensions, coloured where groups differ.
 
     .. math:: \frac{\sum_j (A^p)_{ij} \, 1[g_j = a]}{\sum_j (A^p)_{ij}} - \pi_a
@@ -25,13 +25,11 @@ def compare(Y: Any, found: Comparison, *, by: str = "ritz", ax: Any = None) -> A
 
     Parameters
     ----------
-    Y : HeatSketch, or array of shape (n, k)
-        A fitted model, or an embedding, which is plotted by its principal components. After
-        ``compare_to``, pass the embeddings of training points and new points, in this order.
-    found : Comparison
-        Result of ``compare`` or ``compare_to``.
-    by : {"ritz", "pca"}, default="ritz"
-        As for :func:`embedding`.
+    Y : Sketch, fitted HeatSketch, or array of shape (n, k)
+        As for :func:`embedding`. After :func:`heatsketch.compare_to`, pass the embeddings of
+        training points and new points, in this order.
+    comparison : Comparison
+        Result of :func:`heatsketch.compare` or :func:`heatsketch.compare_to`.
     ax : matplotlib Axes, optional
 
     Returns
@@ -41,72 +39,63 @@ def compare(Y: Any, found: Comparison, *, by: str = "ritz", ax: Any = None) -> A
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch import HeatSketch, plot
+    >>> from heatsketch import HeatSketch, compare, plot
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> X[200:220] = X[200:220] / 10 + 2
     >>> model = HeatSketch(16).fit(X)
-    >>> plot.compare(model, model.compare(np.arange(300) >= 200)).get_title()
+    >>> plot.compare(model, compare(model, np.arange(300) >= 200)).get_title()
     'p = 0.005, 21 of 300 rows flagged at level 0.05'
     """
-    if not isinstance(found, Comparison):
-        raise DtypeError(f"found is a {type(found).__name__}; give what compare returned.")
-    points, names = _plane(Y, by)
-    if len(points) != len(found.z):
+    check_kind("comparison", comparison, Comparison)
+    points, names = plane_of(Y)
+    if len(points) != len(comparison.z):
         raise HeatSketchError(
-            f"Y has {len(points)} rows, and found has {len(found.z)}; after compare_to give "
-            "np.concatenate([model.embedding_, model.transform(X_new)]) as Y."
+            f"Y must have the {len(comparison.z)} rows of comparison, got {len(points)}; after "
+            "compare_to pass np.concatenate([model.embedding_, model.transform(X_new)])."
         )
     ax = new_axes(ax)
-    _draw_others(ax, points[~found.flagged])
-    if found.flagged.any():
-        draw = _draw_effects if len(found.groups) == 2 else _draw_groups
-        draw(ax, points, found)
-    ax.set(xlabel=names[0], ylabel=names[1], title=found.summary)
+    _draw_others(ax, points[~comparison.flagged])
+    if comparison.flagged.any():
+        draw = _draw_effects if len(comparison.groups) == 2 else _draw_groups
+        draw(ax, points, comparison)
+    ax.set(xlabel=names[0], ylabel=names[1], title=comparison.summary)
     ax.set_aspect("equal", adjustable="datalim")
     return ax
 
 
 def _draw_others(ax: Any, points: np.ndarray) -> None:
     if len(points) > MOST_POINTS:
-        _draw_density(ax, points, None, None).set_cmap("Greys")
+        draw_density(ax, points, None, None).set_cmap("Greys")
     else:
-        ax.scatter(*points.T, color=PALE, **_dot(len(points)))
+        ax.scatter(*points.T, color=PALE, **dot_of(len(points)))
 
 
-def _draw_effects(ax: Any, points: np.ndarray, found: Comparison) -> None:
+def _draw_effects(ax: Any, points: np.ndarray, comparison: Comparison) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
-    rows = _by_size(found)
-    most = float(np.abs(found.effect[rows]).max())
+    rows = np.flatnonzero(comparison.flagged)
+    # The largest effects are drawn last, on top.
+    rows = rows[np.argsort(np.abs(comparison.effect[rows]), kind="stable")]
+    most = float(np.abs(comparison.effect[rows]).max())
     shades = ax.scatter(
         *points[rows].T,
-        c=found.effect[rows],
+        c=comparison.effect[rows],
         cmap=LinearSegmentedColormap.from_list("effect", [BLUE, "#eeeeee", ORANGE]),
         vmin=-most,
         vmax=most,
-        **_dot(len(points), larger=2),
+        **dot_of(len(points), larger=2),
     )
-    ax.figure.colorbar(shades, ax=ax, label=f"share of {found.groups[-1]}, less the expected")
+    ax.figure.colorbar(
+        shades, ax=ax, label=f"share of {comparison.groups[-1]} minus expected share"
+    )
 
 
-def _draw_groups(ax: Any, points: np.ndarray, found: Comparison) -> None:
-    for place, group in enumerate(found.groups):
-        for hollow, more in enumerate(("more", "less")):
-            rows = found.flagged & (found.group == group) & ((found.z > 0) == (more == "more"))
+def _draw_groups(ax: Any, points: np.ndarray, comparison: Comparison) -> None:
+    for place, group in enumerate(comparison.groups):
+        for more, hollow in (("more", False), ("less", True)):
+            signed = (comparison.z > 0) == (more == "more")
+            rows = comparison.flagged & (comparison.group == group) & signed
             if rows.any():
-                style = _style(place) | ({"facecolors": "none"} if hollow else {})
-                style |= {"marker": MARKS[place % len(MARKS)], "linewidths": 0.8 * hollow}
-                dot = _dot(len(points), larger=2) | style
+                dot = dot_of(len(points), larger=2) | style_of(place, hollow=hollow)
                 ax.scatter(*points[rows].T, label=f"{more} {group}", **dot)
     ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-
-
-def _by_size(found: Comparison) -> np.ndarray:
-    """Return the flagged rows, the largest effects last, to draw these on top."""
-    rows = np.flatnonzero(found.flagged)
-    return rows[np.argsort(np.abs(found.effect[rows]), kind="stable")]
-
-
-def _dot(n_points: int, larger: float = 1) -> dict[str, Any]:
-    size = larger * float(np.clip(12000 / max(n_points, 1), 1, 20))
-    return {"s": size, "linewidths": 0, "rasterized": True}

@@ -3,33 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import squareform
 
+from heatsketch.diffusion._all_times import DIRECTIONS_PER_COMPONENT, resolvent, without_stationary
 from heatsketch.diffusion._bandwidth import EpsilonEstimate
-from heatsketch.diffusion._confidence import DistanceEstimate
 from heatsketch.diffusion._distances import bilipschitz_constant
-from heatsketch.diffusion._drift import Drift
-from heatsketch.diffusion._heat_trace import HeatTrace
-from heatsketch.estimators.heat_sketch import DIRECTIONS_PER_COMPONENT, HeatSketch
+from heatsketch.diffusion._sketch import diffuse
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.plot._axes import BLUE, DASHES, GRAY, MARKS, OKABE_ITO, ORANGE, new_axes
+from heatsketch.heat import Sketch
+from heatsketch.heat._sketch import sketch_of
+from heatsketch.plot._axes import (
+    BLUE,
+    DASHES,
+    GRAY,
+    MARKS,
+    OKABE_ITO,
+    ORANGE,
+    check_kind,
+    new_axes,
+)
+from heatsketch.uses._drift import Drift
 
 MOST_NAMES = 12
 
 
-def heat_trace(found: HeatTrace | HeatSketch, *, ax: Any = None) -> Any:
-    r"""Plot the heat trace against the power, and the chosen power.
+def heat_trace(sketch: Any, *, ax: Any = None) -> Any:
+    r"""Plot the heat trace against the power, and the power at which the sum starts.
 
     .. math:: \mathrm{tr}(A^{2p}), \qquad \mathrm{tr}(A^{2p})^2 / \mathrm{tr}(A^{4p})
 
     Parameters
     ----------
-    found : HeatTrace, or HeatSketch
-        A model with ``power="all"``, or the result of :func:`heat_trace`. The band extends two
-        standard errors to either side.
+    sketch : Sketch or fitted HeatSketch
+        With ``power="all"``. The band extends two standard errors to either side.
     ax : matplotlib Axes, optional
 
     Returns
@@ -41,39 +51,42 @@ def heat_trace(found: HeatTrace | HeatSketch, *, ax: Any = None) -> Any:
     >>> from heatsketch import HeatSketch, plot
     >>> from sklearn.datasets import load_digits
     >>> model = HeatSketch(n_neighbors=15).fit(load_digits().data)
-    >>> plot.heat_trace(model).get_title() == f"the sum starts at p = {model.power_}"
+    >>> plot.heat_trace(model).get_title() == f"the sum starts at p = {model.sketch_.first_power}"
     True
     """
-    curve = _part(found, HeatTrace, "heat_trace_", 'power="all"')
-    ax = new_axes(ax)
+    made = sketch_of("sketch", sketch)
+    if made.times is None:
+        raise HeatSketchError(
+            f"sketch must have power='all', got power={made.settings.power}; use "
+            "heatsketch.diffusion.heat_trace instead."
+        )
+    ax, curve = new_axes(ax), made.times.heat_trace
     band = 2 * curve.error
     lowest = curve.trace.min() / 10  # zero cannot be shown on a logarithmic scale
     ends = np.maximum(curve.trace - band, lowest), curve.trace + band
     ax.fill_between(curve.powers, *ends, color=BLUE, alpha=0.25, linewidth=0)
     ax.plot(curve.powers, curve.trace, "o-", color=BLUE, ms=4, label="heat trace")
     ax.plot(curve.powers, curve.directions, "s--", color=ORANGE, ms=4, label="directions")
-    if isinstance(found, HeatSketch):
-        n_columns = found.embedding_.shape[1]
-        text = f"directions that {n_columns} components may hold"
-        ax.axhline(DIRECTIONS_PER_COMPONENT * n_columns, color=GRAY, ls=":", label=text)
-        ax.axvline(found.power_, color="black", lw=1)
-        ax.set_title(f"the sum starts at p = {found.power_}")
+    text = f"directions that {made.n_components} components resolve"
+    ax.axhline(DIRECTIONS_PER_COMPONENT * made.n_components, color=GRAY, ls=":", label=text)
+    ax.axvline(made.first_power, color="black", lw=1)
     ax.set(yscale="log", xlabel="power p", ylabel="size of the heat kernel")
+    ax.set_title(f"the sum starts at p = {made.first_power}")
     ax.xaxis.get_major_locator().set_params(integer=True)
     _plain_numbers(ax.yaxis)
     ax.legend()
     return ax
 
 
-def epsilon(found: EpsilonEstimate | HeatSketch, *, ax: Any = None) -> Any:
+def epsilon(estimate: EpsilonEstimate, *, ax: Any = None) -> Any:
     r"""Plot the dimension estimated with each bandwidth, and the chosen bandwidth.
 
     .. math:: 2 \, \frac{d \log \sum_j \exp(-d_{ij}^2 / \varepsilon)}{d \log \varepsilon}
 
     Parameters
     ----------
-    found : EpsilonEstimate, or HeatSketch
-        Result of :func:`estimate_epsilon`, or a model with ``epsilon="auto"``.
+    estimate : EpsilonEstimate
+        Result of :func:`heatsketch.diffusion.estimate_epsilon`.
     ax : matplotlib Axes, optional
 
     Returns
@@ -88,34 +101,29 @@ def epsilon(found: EpsilonEstimate | HeatSketch, *, ax: Any = None) -> Any:
     >>> plot.epsilon(estimate_epsilon(load_digits().data, metric="euclidean")).get_xlabel()
     'epsilon'
     """
-    curve = _part(found, EpsilonEstimate, "epsilon_estimate_", 'epsilon="auto"')
+    check_kind("estimate", estimate, EpsilonEstimate)
     ax = new_axes(ax)
-    ax.plot(curve.epsilons, curve.dimensions, color=BLUE, label="kernel of that bandwidth")
-    chosen = f"epsilon = {curve.epsilon:.3g}"
-    ax.axvline(curve.epsilon, color=ORANGE, ls="--", label=f"{chosen}, chosen")
-    size = f"dimension {curve.dimension:.1f}"
-    ax.axhline(curve.dimension, color=GRAY, ls=":", label=f"{size}, seen there")
+    ax.plot(estimate.epsilons, estimate.dimensions, color=BLUE, label="dimension by bandwidth")
+    chosen = f"epsilon = {estimate.epsilon:.3g}"
+    ax.axvline(estimate.epsilon, color=ORANGE, ls="--", label=chosen)
+    size = f"estimated dimension {estimate.dimension:.1f}"
+    ax.axhline(estimate.dimension, color=GRAY, ls=":", label=size)
     ax.set(xscale="log", xlabel="epsilon", ylabel="dimension", title=f"{chosen}, {size}")
     ax.set_ylim(bottom=0)
     ax.legend()
     return ax
 
 
-def distances(
-    found: DistanceEstimate | HeatSketch, exact: Any = None, *, n_pairs: int = 60, ax: Any = None
-) -> Any:
+def distances(sketch: Any, *, n_pairs: int = 60, ax: Any = None) -> Any:
     r"""Plot sketched distances with their intervals against exact distances.
 
     .. math:: |y_i - y_j| \quad \mathrm{against} \quad d_p(i, j)
 
     Parameters
     ----------
-    found : DistanceEstimate, or HeatSketch
-        Estimates, or a fitted model, for which a fixed sample of pairs is plotted.
-    exact : array of shape (m,), optional
-        Exact distances for the estimates. For a model they are computed.
+    sketch : Sketch or fitted HeatSketch
     n_pairs : int, default=60
-        Number of pairs of a model.
+        Size of a fixed sample of pairs.
     ax : matplotlib Axes, optional
 
     Returns
@@ -130,21 +138,14 @@ def distances(
     >>> plot.distances(model).get_xlabel()
     'exact diffusion distance'
     """
-    if isinstance(found, HeatSketch):
-        found = found._as_fitted()
-        pairs = _some_pairs(len(found.embedding_), n_pairs)
-        exact, found = _exact(found, pairs), found.diffusion_distances(pairs)
-    _check_kind(found, DistanceEstimate)
-    exact = np.asarray(exact)
-    if exact.shape != found.distance.shape:
-        raise HeatSketchError(
-            f"exact of shape {exact.shape} must be the truth of each of the "
-            f"{len(found.distance)} estimates; see exact_diffusion_distances."
-        )
-    middle, low, high = found
+    made = _comparable("sketch", sketch)
+    # Disjoint pairs, whose errors are nearly independent.
+    drawn = np.random.default_rng(0).permutation(len(made.embedding))
+    pairs = drawn[: 2 * min(n_pairs, len(drawn) // 2)].reshape(-1, 2)
+    exact, (middle, low, high) = _exact(made, pairs), made.distances(pairs)
     missed = (exact < low) | (exact > high)
     ax = new_axes(ax)
-    styles = ((~missed, BLUE, "o", "covers the truth"), (missed, ORANGE, "X", "misses it"))
+    styles = ((~missed, BLUE, "o", "covers the exact distance"), (missed, ORANGE, "X", "misses it"))
     for some, color, mark, label in styles[: 1 + missed.any()]:
         bars = np.stack([middle - low, high - middle])[:, some]
         style = {"fmt": mark, "ms": 4 if mark == "o" else 7, "color": color, "elinewidth": 1}
@@ -160,9 +161,7 @@ def distances(
     return ax
 
 
-def distortion(
-    found: HeatSketch | Mapping[str, tuple[Any, Any]], *, n_points: int = 200, ax: Any = None
-) -> Any:
+def distortion(curves: Any, *, n_points: int = 200, ax: Any = None) -> Any:
     r"""Plot the distortion of distances against the number of components.
 
     .. math:: L = \max_{i \ne j} \frac{|y_i - y_j|}{d_{ij}} \Big/
@@ -170,12 +169,12 @@ def distortion(
 
     Parameters
     ----------
-    found : HeatSketch, or mapping of names to (sizes, distortions)
-        Curves, or a fitted model, whose first 1, 2, 4, ... components are compared with the exact
+    curves : mapping of str to (sizes, distortions), Sketch or fitted HeatSketch
+        Curves, or a sketch, whose first 1, 2, 4, ... components are compared with the exact
         distances of some of its points. Distortions of several trials, of shape
         (n_trials, n_sizes), are plotted as their median, with a band from minimum to maximum.
     n_points : int, default=200
-        Number of points of a model.
+        Number of points of a sketch.
     ax : matplotlib Axes, optional
 
     Returns
@@ -189,7 +188,8 @@ def distortion(
     >>> ax.get_xlabel()
     'components k'
     """
-    curves = {"sketch": _distortions(found, n_points)} if isinstance(found, HeatSketch) else found
+    if not isinstance(curves, Mapping):
+        curves = {"sketch": _distortions(_comparable("curves", curves), n_points)}
     ax = new_axes(ax)
     for place, (name, (sizes, values)) in enumerate(curves.items()):
         trials = np.atleast_2d(np.asarray(values, np.float64))
@@ -209,16 +209,16 @@ def distortion(
     return ax
 
 
-def drift(found: Drift, *, ax: Any = None) -> Any:
+def drift(change: Drift, *, ax: Any = None) -> Any:
     r"""Plot which rows moved from one sketch to another, and how far.
 
     .. math:: |y_i - z_i| \quad \mathrm{with \; its \; interval}
 
     Parameters
     ----------
-    found : Drift
-        Result of :func:`heatsketch.diffusion.drift` or :meth:`HeatSketch.drift`. Of the rows that
-        moved more than the others, the farthest are labelled with their ids, at most twelve.
+    change : Drift
+        Result of :func:`heatsketch.drift`. Of the rows that moved more than the others, the
+        farthest are labelled with their ids, at most twelve.
     ax : matplotlib Axes, optional
 
     Returns
@@ -227,21 +227,19 @@ def drift(found: Drift, *, ax: Any = None) -> Any:
 
     Examples
     --------
-    >>> from heatsketch import HeatSketch, plot
+    >>> from heatsketch import HeatSketch, drift, plot
     >>> from sklearn.datasets import load_digits
     >>> X, _ = load_digits(return_X_y=True)
-    >>> model = HeatSketch(n_neighbors=15, power=2)
-    >>> before = model.fit_transform(X)
+    >>> before = HeatSketch(power=2).fit(X)
     >>> X[7] = X[0]
-    >>> from heatsketch.diffusion import drift
-    >>> plot.drift(drift(before, model.fit_transform(X))).get_xlabel()
+    >>> plot.drift(drift(before, HeatSketch(power=2).fit(X))).get_xlabel()
     'row'
     """
-    _check_kind(found, Drift)
+    check_kind("change", change, Drift)
     ax = new_axes(ax)
-    middle, low, high = found.rows
-    rows, moved = np.arange(len(middle)), found.moved
-    ax.plot(rows[~moved], middle[~moved], ".", color=GRAY, ms=3, label="as the others")
+    middle, low, high = change.rows
+    rows, moved = np.arange(len(middle)), change.moved
+    ax.plot(rows[~moved], middle[~moved], ".", color=GRAY, ms=3, label="moved like the others")
     if moved.any():
         bars = [(middle - low)[moved], (high - middle)[moved]]
         style = {"fmt": "^", "ms": 6, "color": ORANGE, "elinewidth": 1}
@@ -249,41 +247,18 @@ def drift(found: Drift, *, ax: Any = None) -> Any:
     farthest = np.flatnonzero(moved)[np.argsort(-middle[moved])][:MOST_NAMES]
     for row in farthest:
         place = {"xytext": (5, 4), "textcoords": "offset points", "fontsize": 9}
-        ax.annotate(str(found.ids[row]), (row, middle[row]), **place)
-    came_or_went = f", {len(found.came)} came, {len(found.went)} went"
+        ax.annotate(str(change.ids[row]), (row, middle[row]), **place)
+    came_or_went = f", {len(change.came)} came, {len(change.went)} went"
     ax.set(
         xlabel="row",
-        ylabel="how far it moved",
-        title=f"{found.relative:.1%} of the heat kernel moved; {moved.sum()} rows more than "
-        f"others{came_or_went if len(found.came) + len(found.went) else ''}",
+        ylabel="distance moved",
+        title=f"{change.relative:.1%} of the heat kernel moved; {moved.sum()} rows more than "
+        f"others{came_or_went if len(change.came) + len(change.went) else ''}",
     )
     ax.title.set_fontsize("medium")
     ax.set_ylim(bottom=0)
     ax.legend()
     return ax
-
-
-# --- validation and sampling ---------------------------------------------------------------
-
-
-def _part(found: Any, kind: type, name: str, option: str) -> Any:
-    """Return the curve, or that of a model whose option was chosen automatically."""
-    if isinstance(found, kind):
-        return found
-    if isinstance(found, HeatSketch) and hasattr(found, name):
-        return getattr(found, name)
-    raise HeatSketchError(
-        f"found={found!r} holds no {kind.__name__}; give one, or a HeatSketch fitted with {option}."
-    )
-
-
-def _check_kind(found: Any, kind: type) -> None:
-    if not isinstance(found, kind):
-        verb = {Drift: "model.drift(other)", DistanceEstimate: "model.diffusion_distances(pairs)"}
-        raise HeatSketchError(
-            f"found is a {type(found).__name__}, not a {kind.__name__}; give what "
-            f"{verb[kind]} returns."
-        )
 
 
 def _plain_numbers(axis: Any) -> None:
@@ -294,33 +269,42 @@ def _plain_numbers(axis: Any) -> None:
     axis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
 
 
-def _some_pairs(n_points: int, n_pairs: int) -> np.ndarray:
-    """Return disjoint pairs of points, whose errors are nearly independent."""
-    drawn = np.random.default_rng(0).permutation(n_points)
-    return drawn[: 2 * min(n_pairs, n_points // 2)].reshape(-1, 2)
+# --- exact distances -----------------------------------------------------------------------
 
 
-def _exact(model: HeatSketch, pairs: np.ndarray) -> np.ndarray:
+def _comparable(name: str, source: Any) -> Sketch:
+    """Return a sketch without the arbitrary distances between connected components."""
+    made = sketch_of(name, source)
+    return replace(made, embedding=made.without_offsets(), offsets=None)
+
+
+def _exact(made: Sketch, pairs: np.ndarray) -> np.ndarray:
     """Return exact diffusion distances of pairs of rows of ``X``, for any power."""
-    model = model._as_fitted()
-    A = model._training_operator("a picture of exact distances")
-    points, places = np.unique(np.argsort(model.order_)[pairs], return_inverse=True)
-    units = np.zeros((A.shape[0], len(points)), A.dtype)
-    units[points, np.arange(len(points))] = 1
-    columns = model._diffused(A, units)  # also the rows, since A is symmetric
-    if model.stationary == "keep":
+    graph, settings = made._graph, made.settings
+    A, parts = graph.operator, graph.parts
+    rows, places = np.unique(pairs, return_inverse=True)
+    units = np.zeros((graph.n_samples, len(rows)), graph.dtype)
+    units[rows, np.arange(len(rows))] = 1
+    units = graph.inner(units)
+    # The columns of f(A) are also its rows, since A is symmetric.
+    if made.times is None:
+        columns = diffuse(A, units, power=settings.power)
+    else:
+        block = diffuse(A, without_stationary(A, units, parts), power=made.first_power - 1)
+        columns = A @ resolvent(A, block, components=parts, tolerance=1e-6).block
+    if settings.stationary == "keep":
         columns = columns + A.stationary_part(A.stationary_coefficients(units))
-    if model.weighting == "random_walk":
-        columns = columns * (model.stationary_length_ / A.stationary[points])
+    if settings.weighting == "random_walk":
+        columns = columns * (graph.stationary_length / graph.outer(A.stationary)[rows])
     first, second = columns.T.astype(np.float64)[places.reshape(pairs.shape)].swapaxes(0, 1)
     return np.linalg.norm(first - second, axis=1)
 
 
-def _distortions(model: HeatSketch, n_points: int) -> tuple[np.ndarray, np.ndarray]:
-    n_rows, n_columns = model.embedding_.shape
+def _distortions(made: Sketch, n_points: int) -> tuple[np.ndarray, np.ndarray]:
+    n_rows, n_columns = made.embedding.shape
     rows = np.unique(np.linspace(0, n_rows - 1, min(n_points, n_rows)).astype(int))
     first, second = np.triu_indices(len(rows), 1)
-    wanted = squareform(_exact(model, np.column_stack([rows[first], rows[second]])))
+    exact = squareform(_exact(made, np.column_stack([rows[first], rows[second]])))
     sizes = np.unique([*2 ** np.arange(int(np.log2(n_columns)) + 1), n_columns])
-    Y = model.embedding_[rows]
-    return sizes, np.array([bilipschitz_constant(Y[:, :k], wanted) for k in sizes])
+    Y = made.embedding[rows]
+    return sizes, np.array([bilipschitz_constant(Y[:, :k], exact) for k in sizes])

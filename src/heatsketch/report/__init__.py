@@ -1,4 +1,4 @@
-r"""Interactive HTML report of a model, in one file that needs no network.
+r"""Interactive HTML report of a sketch, in one file that needs no network.
 
 The page plots the diffusion map in two dimensions, from Ritz vectors of the sketch. It contains the
 sketch at several diffusion times, all from one pass,
@@ -6,7 +6,7 @@ sketch at several diffusion times, all from one pass,
 .. math:: Y_p = \frac{1}{\sqrt k} A^p G.
 
 A click on two points shows their diffusion distance with its interval, as computed by
-:meth:`HeatSketch.diffusion_distances`.
+:meth:`Sketch.distances`.
 
 Size of the page for ``n`` points, of which at most 250,000 are drawn:
 

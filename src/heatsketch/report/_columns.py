@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch.estimators._validation import is_missing
+from heatsketch._core.checks import is_missing
 from heatsketch.exceptions import HeatSketchError
 
 MOST_KINDS = 24  # labels that twelve colours and two shapes can distinguish
@@ -32,23 +32,15 @@ class Column(NamedTuple):
 
 
 def color_columns(colors: Any, n_points: int) -> list[Column]:
-    """Return the columns of a mapping or a data frame, each validated.
-
-    Examples
-    --------
-    >>> from heatsketch.report._columns import color_columns
-    >>> size, kind = color_columns({"size": [0.5, 1.5, 2.5], "kind": ["b", "a", "b"]}, 3)
-    >>> size.kinds, kind.kinds, kind.data.tolist()
-    (None, ('a', 'b'), [1, 0, 1])
-    """
+    """Return the columns of a mapping or a data frame, each validated."""
     if colors is None:
         return []
     if hasattr(colors, "to_dict") and not hasattr(colors, "items"):  # a data frame of polars
         colors = colors.to_dict()
     if not hasattr(colors, "items"):
         raise HeatSketchError(
-            f"colors of type {type(colors).__name__} has no names; give a mapping such as "
-            "{'label': labels}, or a data frame."
+            "colors must be a mapping of names to columns, such as {'label': labels}, or a data "
+            f"frame, got {type(colors).__name__}."
         )
     return [_column(str(name), values, n_points) for name, values in colors.items()]
 
@@ -57,17 +49,17 @@ def _column(name: str, values: Any, n_points: int) -> Column:
     array = np.asarray(values)
     if array.shape != (n_points,):
         raise HeatSketchError(
-            f"colors[{name!r}] of shape {array.shape} must be {n_points} labels or values, one for "
-            "each point."
+            f"colors[{name!r}] must have one label or value for each of the {n_points} points, got "
+            f"shape {array.shape}."
         )
     numbers = _numbers(array)
     if numbers is None:
-        return _labels(name, [_word(value) for value in array.tolist()], order=None)
-    there = numbers[np.isfinite(numbers)]
-    whole = array.dtype.kind not in "f" and (there == np.rint(there)).all()
-    if whole and len(np.unique(there)) <= MOST_KINDS:
-        words = [f"{value:.0f}" if np.isfinite(value) else None for value in numbers]
-        return _labels(name, words, order=float)
+        return _labels(name, [_text(value) for value in array.tolist()], order=None)
+    present = numbers[np.isfinite(numbers)]
+    is_whole = array.dtype.kind not in "f" and (present == np.rint(present)).all()
+    if is_whole and len(np.unique(present)) <= MOST_KINDS:
+        texts = [f"{value:.0f}" if np.isfinite(value) else None for value in numbers]
+        return _labels(name, texts, order=float)
     return Column(name, None, np.where(np.isfinite(numbers), numbers, np.nan).astype(np.float32))
 
 
@@ -78,19 +70,19 @@ def _numbers(array: np.ndarray) -> np.ndarray | None:
     if array.dtype.kind not in "OUST":
         return None
     try:
-        found = [np.nan if _word(value) is None else float(value) for value in array.tolist()]
+        numbers = [np.nan if _text(value) is None else float(value) for value in array.tolist()]
     except (TypeError, ValueError):
         return None
-    return np.array(found)
+    return np.array(numbers)
 
 
-def _word(value: Any) -> str | None:
+def _text(value: Any) -> str | None:
     """Return a label as text, or None if it is missing."""
     return None if is_missing(value) or value == "" else str(value)
 
 
-def _labels(name: str, words: list[str | None], order: Any) -> Column:
-    counts = Counter(word for word in words if word is not None)
+def _labels(name: str, texts: list[str | None], order: Any) -> Column:
+    counts = Counter(word for word in texts if word is not None)
     kinds = sorted(counts, key=order)
     if len(kinds) > MOST_KINDS:
         # The most frequent labels get colours; the rest are merged into one label.
@@ -99,5 +91,5 @@ def _labels(name: str, words: list[str | None], order: Any) -> Column:
         kinds = [*sorted(frequent), rest]
     places = {word: place for place, word in enumerate(kinds)}
     other = len(kinds) - 1
-    data = [MISSING if word is None else places.get(word, other) for word in words]
+    data = [MISSING if word is None else places.get(word, other) for word in texts]
     return Column(name, tuple(kinds), np.array(data, np.uint8))

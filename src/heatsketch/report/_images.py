@@ -13,23 +13,15 @@ IMAGE_BYTES = 8_000_000  # of all images in a page
 
 
 def check_images(images: Any, n_points: int) -> np.ndarray | None:
-    """Return images as uint8, of shape (n, height, width) or (..., 3).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.report._images import check_images
-    >>> check_images(np.array([[[0.0, 1.0]], [[2.0, 4.0]]]), 2).tolist()
-    [[[0, 64]], [[128, 255]]]
-    """
+    """Return images as uint8, of shape (n, height, width) or (..., 3)."""
     if images is None:
         return None
     array = np.asarray(images)
     is_picture = array.ndim == 3 or (array.ndim == 4 and array.shape[3] == 3)
     if not is_picture or len(array) != n_points or array.dtype.kind not in "biuf":
         raise HeatSketchError(
-            f"images of shape {array.shape} and dtype {array.dtype} must be numbers of shape "
-            f"({n_points}, height, width), or ({n_points}, height, width, 3) for colours."
+            f"images must be numbers of shape ({n_points}, height, width), or ({n_points}, height, "
+            f"width, 3) for colours, got shape {array.shape} and dtype {array.dtype}."
         )
     if array.dtype == np.uint8:
         return array

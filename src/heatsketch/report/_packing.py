@@ -5,28 +5,15 @@ from __future__ import annotations
 import json
 import zlib
 from base64 import b64encode
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 LEVELS = 2**16 - 1  # of a coordinate in two dimensions
 
 
-class Rounded(NamedTuple):
-    """Rows rounded to integers, each row with its own unit.
-
-    Attributes
-    ----------
-    numbers : array of int16 or int32 of shape (n, k)
-    units : array of float64 of shape (n,)
-    """
-
-    numbers: np.ndarray
-    units: np.ndarray
-
-
-def rounded_rows(Y: np.ndarray, dtype: Any) -> Rounded:
-    """Round rows to integers so that the largest entry of each row just fits.
+def rounded_rows(Y: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows rounded to integers so that the largest entry just fits, and their units.
 
     The entries of a row of a sketch are Gaussian with a scale of that row, so one unit per row
     loses the least precision. The mean of all rows is subtracted, which leaves distances unchanged.
@@ -42,20 +29,11 @@ def rounded_rows(Y: np.ndarray, dtype: Any) -> Rounded:
     Y = Y.astype(np.float64) - Y.mean(axis=0, dtype=np.float64)
     units = np.abs(Y).max(axis=1) / np.iinfo(dtype).max
     safe = np.where(units > 0, units, 1)
-    return Rounded(np.rint(Y / safe[:, np.newaxis]).astype(dtype), units)
+    return np.rint(Y / safe[:, np.newaxis]).astype(dtype), units
 
 
 def steps_of_plane(points: np.ndarray) -> np.ndarray:
-    """Return two-dimensional points as integers over the full range, x before y.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.report._packing import steps_of_plane
-    >>> steps_of_plane(np.array([[0.0, 0.0], [1.0, 2.0], [4.0, 2.0]]))
-    array([[    0, 16384, 65535],
-           [    0, 65535, 65535]], dtype=uint16)
-    """
+    """Return two-dimensional points as integers over the full range, x before y."""
     low, side = points.min(axis=0), np.ptp(points, axis=0)
     places = np.where(side > 0, (points - low) / np.where(side > 0, side, 1), 0.5)
     return np.rint(places * LEVELS).astype(np.uint16).T.copy()
@@ -78,13 +56,6 @@ def _text(raw: bytes) -> str:
 
 
 def as_script_text(value: Any) -> str:
-    r"""Return JSON without ``<``, ``>`` and ``&``, which cannot contain a tag.
-
-    Examples
-    --------
-    >>> from heatsketch.report._packing import as_script_text
-    >>> as_script_text("</script>")
-    '"\\u003c/script\\u003e"'
-    """
+    r"""Return JSON without ``<``, ``>`` and ``&``, which cannot contain a tag."""
     text = json.dumps(value, allow_nan=False)  # ASCII only, which escapes lone surrogates
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

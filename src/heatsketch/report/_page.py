@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch._core.atomic_file import atomic_file
-from heatsketch._core.progress import steps
-from heatsketch._core.row_names import FIRST_OF_TEXT
+from heatsketch._core.checks import check_integers
 from heatsketch.diffusion._confidence import scale_interval
-from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.exceptions import HeatSketchError
+from heatsketch.heat import HeatGraph, Sketch
+from heatsketch.heat._plane import Plane, diffusion_plane, principal_plane
+from heatsketch.heat._sketch import sketch_of
 from heatsketch.report._columns import Column, color_columns
-from heatsketch.report._facts import CITATION, bandwidth, component_of_each, parameters, trace
+from heatsketch.report._facts import components_by_size, parameters
 from heatsketch.report._images import IMAGE_BYTES, check_images, packed_images
 from heatsketch.report._packing import (
     as_script_text,
@@ -27,9 +28,9 @@ from heatsketch.report._packing import (
     rounded_rows,
     steps_of_plane,
 )
-from heatsketch.report._pictures import own_time, plane_of, sketches, times
 
-MOST_DRAWN = 250_000  # points; a screen cannot show more
+LARGEST_TIME = 64  # on the slider, unless twice the power of the sketch is larger
+MOST_DRAWN = 250_000  # points; more do not fit on a screen
 PAGE_BYTES = 38_000_000  # limit for the data of a page
 FEWEST_ROWS = 1000  # rows with a sketch, however little space there is
 SCRIPTS = (
@@ -40,7 +41,7 @@ PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 
 class _Rows(NamedTuple):
-    """Rows of a model in a page: those drawn, and those of them with a sketch."""
+    """Rows in a page: those drawn, and those of them with a sketch."""
 
     drawn: np.ndarray
     sketched: np.ndarray
@@ -48,7 +49,7 @@ class _Rows(NamedTuple):
 
 
 def write_report(
-    model: HeatSketch,
+    model: Any,
     path: Any,
     *,
     colors: Any = None,
@@ -65,21 +66,21 @@ def write_report(
 
     Parameters
     ----------
-    model : HeatSketch
-        A fitted model with its training data.
+    model : Sketch or fitted HeatSketch
+        With its graph.
     path : str or path-like
         Path of the page, which is written atomically.
     colors : mapping of str to array of shape (n_samples,), or data frame, optional
         Columns for the colours of the points: labels (text, booleans, or at most 24 distinct
         integers), or values.
     names : array of shape (n_samples,), optional
-        Names of the rows; by default their ids or positions.
+        Names of the rows; by default their ids.
     images : array of shape (n_samples, height, width) or (n_samples, height, width, 3), optional
         A small image of each point, grey or RGB, which the page shows beside the point. Numbers
         are scaled so that the smallest is black and the largest is white, unless they are uint8.
         Only as many as fit in 8 MB are stored.
     powers : iterable of int, optional
-        Diffusion times on the slider; by default 1, 2, 4, ... The model's own is always included.
+        Diffusion times on the slider; by default 1, 2, 4, ... That of the sketch is included.
     confidence : float, default=0.95
         Confidence level of the intervals.
     title : str, default="Heat sketch"
@@ -95,88 +96,75 @@ def write_report(
     >>> from heatsketch import HeatSketch
     >>> from heatsketch.report import write_report
     >>> X, digit = load_digits(return_X_y=True)
-    >>> model = HeatSketch(16, power=4, n_neighbors=15).fit(X[:200])
+    >>> model = HeatSketch(16, power=4).fit(X[:200])
     >>> with TemporaryDirectory() as folder:
     ...     page = Path(folder, "digits.html")
     ...     write_report(model, page, colors={"digit": digit[:200]}, powers=[1, 4, 16])
     ...     page.read_text(encoding="utf-8")[:15]
     '<!DOCTYPE html>'
     """
-    model = _checked(model)
-    columns = color_columns(colors, len(model.embedding_))
-    given = times(model, powers)
-    called = _names(model, names)
-    images = check_images(images, len(model.embedding_))
-    factors = scale_interval(model.n_components, confidence, random_matrix=model.random_matrix)
+    made = sketch_of("model", model)
+    n_points = len(made.embedding)
+    columns, labels = color_columns(colors, n_points), _names(made, names)
+    images = check_images(images, n_points)
+    law = scale_interval(made.n_components, confidence, random_matrix=made.settings.random_matrix)
     with atomic_file(path, overwrite=overwrite) as file:
-        found = sketches(model, given)
-        done = steps("page", len(given) + 2)
-        facts, blocks = _parts(model, found, given, columns, done, names=called, images=images)
-        facts |= {"title": str(title), "confidence": confidence, "factors": _finite(factors)}
+        facts, blocks = _parts(made, _sketches(made, powers), columns, names=labels, images=images)
+        facts |= {"title": str(title), "confidence": confidence}
+        facts["factors"] = [factor if np.isfinite(factor) else None for factor in law]
         for part in _html(facts, blocks):
             file.write(part.encode("utf-8"))
-        done()
 
 
-def _checked(model: Any) -> HeatSketch:
-    if not isinstance(model, HeatSketch):
-        raise HeatSketchError(
-            f"model={type(model).__name__} has no sketch at several times, with intervals; give a "
-            "HeatSketch."
-        )
-    fitted = model._as_fitted()
-    fitted._training_operator("a report")
-    return fitted
-
-
-def _names(model: HeatSketch, names: Any) -> list[str] | None:
+def _names(made: Sketch, names: Any) -> list[str] | None:
     """Return the names of the rows, or None for their positions."""
-    n_points = len(model.embedding_)
+    n_points, names = len(made.embedding), made.names if names is None else names
     if names is None:
-        ids = model._in_given_order(model.row_ids_)
-        if (ids == np.arange(n_points)).all() or ids.max() >= FIRST_OF_TEXT:
-            return None
-        names = ids
+        return None
     if np.shape(names) != (n_points,):
         raise HeatSketchError(
-            f"names of shape {np.shape(names)} must be {n_points}, one for each point."
+            f"names must have one entry for each of the {n_points} points, got shape "
+            f"{np.shape(names)}."
         )
     return [str(name) for name in np.asarray(names).tolist()]
 
 
-def _finite(factors: tuple[float, float]) -> list[float | None]:
-    return [factor if np.isfinite(factor) else None for factor in factors]
+def _sketches(made: Sketch, powers: Iterable[int] | None) -> dict[Any, np.ndarray]:
+    """Return the embedding at each time and at that of the sketch, from one pass.
+
+    Times are sorted, and the sum over all times is the last.
+    """
+    if powers is None:
+        powers = [2**i for i in range(12) if 2**i <= max(LARGEST_TIME, 2 * made.first_power)]
+    own = made.settings.power
+    others = sorted({*check_integers("powers", powers)} - {own})
+    every = dict(zip(others, made.path(others), strict=True)) | {own: made.embedding}
+    return every if own == "all" else dict(sorted(every.items()))
 
 
 # --- data ----------------------------------------------------------------------------------
 
 
 def _parts(
-    model: HeatSketch,
-    found: list[np.ndarray],
-    given: list[Any],
+    made: Sketch,
+    every: dict[Any, np.ndarray],
     columns: list[Column],
-    done: Any,
     *,
     names: list[str] | None,
     images: np.ndarray | None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the small data as a dict, and the packed arrays by name."""
-    components = component_of_each(model)
+    graph, powers = made._graph, list(every)
+    components = components_by_size(graph)
     if components is not None:
-        columns = [
-            *columns,
-            *color_columns({"connected component": components + 1}, len(components)),
-        ]
-    start = given.index(own_time(model))
-    n_points, k = model.embedding_.shape
-    rows = _rows(n_points, k, len(given), len(columns), with_images=images is not None)
-    points, eigenvalues = plane_of(model)
+        columns = columns + color_columns({"connected component": components + 1}, len(components))
+    n_points, k = made.embedding.shape
+    rows = _rows(n_points, k, len(powers), len(columns), with_images=images is not None)
+    points, eigenvalues = plane_of(made)
     blocks = {"places": packed(steps_of_plane(points[rows.drawn]))}
-    for place, Y in enumerate(found):
-        sketch = rounded_rows(Y[rows.drawn[rows.sketched]], rows.dtype)
-        blocks[f"sketch-{place}"] = packed(sketch.units, sketch.numbers)
-        done()
+    for place, Y in enumerate(every.values()):
+        numbers, units = rounded_rows(Y[rows.drawn[rows.sketched]], rows.dtype)
+        blocks[f"sketch-{place}"] = packed(units, numbers)
     for place, column in enumerate(columns):
         blocks[f"color-{place}"] = packed(column.data[rows.drawn])
     if names is not None:
@@ -186,37 +174,41 @@ def _parts(
     blocks["rows"] = packed(rows.drawn.astype(np.int32))
     blocks["sketched"] = packed(rows.sketched.astype(np.int32))
     facts = {
-        **_numbers_of(model, rows, components),
-        "powers": given,
-        "start": start,
+        **_numbers_of(made, graph, rows),
+        "component_sizes": [] if components is None else np.bincount(components)[:20].tolist(),
+        "powers": powers,
+        "start": powers.index(made.settings.power),
         "eigenvalues": [round(float(value), 6) for value in eigenvalues],
         "image": None if images is None else images.shape[1:],
         "colors": [{"name": column.name, "kinds": column.kinds} for column in columns],
         "named": names is not None,
-        "trace": trace(model, given, found),
-        "bandwidth": bandwidth(model),
     }
-    done()
     return facts, blocks
 
 
-def _numbers_of(model: HeatSketch, rows: _Rows, components: np.ndarray | None) -> dict[str, Any]:
+def plane_of(made: Sketch) -> Plane:
+    """Return the plotted points: the diffusion map, or principal components.
+
+    An eigenvector is zero outside of one connected component. With several components, principal
+    components are plotted, which show all of them apart.
+    """
+    if made.n_connected_components > 1:
+        return Plane(principal_plane(made.embedding)[0], np.array([]))
+    return diffusion_plane(made)
+
+
+def _numbers_of(made: Sketch, graph: HeatGraph, rows: _Rows) -> dict[str, Any]:
     from heatsketch import __version__
 
-    sizes = [] if components is None else np.bincount(components).tolist()
     return {
         "version": __version__,
-        "n_points": len(model.embedding_),
-        "n_features": model.n_features_in_,
-        "n_components": model.n_components,
+        "n_points": graph.n_samples,
+        "n_components": made.n_components,
         "n_drawn": len(rows.drawn),
         "n_sketched": len(rows.sketched),
         "bytes": np.dtype(rows.dtype).itemsize,
-        "n_connected": model.n_connected_components_,
-        "component_sizes": sizes[:20],
-        "power": model.power_,
-        "parameters": parameters(model),
-        "citation": CITATION.replace("VERSION", __version__),
+        "n_connected": graph.n_connected_components,
+        "parameters": parameters(made, graph),
     }
 
 
@@ -242,7 +234,7 @@ def _rows(
 def _html(facts: dict[str, Any], blocks: dict[str, str]) -> Iterator[str]:
     """Yield the parts of the filled template."""
     style, script = _source("page.css"), "".join(_source(name) for name in SCRIPTS)
-    # Whatever labels contain, only this script can run, and nothing can be fetched.
+    # Only this script can run, even if labels contain others, and nothing can be fetched.
     policy = f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}"
     filled = {
         "policy": [f"{policy}; img-src data:; base-uri 'none'; form-action 'none'"],

@@ -1,4 +1,4 @@
-// Small curves, as SVG that takes its colours from the style sheet.
+// A small plot, as SVG that takes its colours from the style sheet.
 
 const SVG = "http://www.w3.org/2000/svg";
 const CHART = { width: 420, height: 230, left: 60, right: 12, top: 10, bottom: 40 };
@@ -10,10 +10,9 @@ function svg(name, attributes = {}, text = null) {
   return element;
 }
 
-function scaleOf(values, from, to, logarithmic, zero = false) {
+function scaleOf(values, from, to, logarithmic) {
   const fine = values.filter((value) => Number.isFinite(value) && (!logarithmic || value > 0));
   let [low, high] = [Math.min(...fine), Math.max(...fine)];
-  if (zero) low = 0;
   if (!(high > low)) [low, high] = logarithmic ? [low / 2, high * 2] : [low - 1, high + 1];
   const turn = logarithmic ? Math.log : (value) => value;
   if (logarithmic && high / low < 3) [low, high] = [low / 1.3, high * 1.3];
@@ -55,18 +54,17 @@ function short(value) {
   return String(Number(value.toPrecision(3)));
 }
 
-/* parts: what to draw, each { kind, x, y, style, name, ... }; kinds are curve, band, dots, bars,
-   across (a horizontal line), down (a vertical one). options: xName, yName, xLog, yLog, xTicks. */
-function chart(holder, parts, options) {
+/* dots: { x, y, low, high, now }, where now is the place of one that is marked. options: xName,
+   yName, xLog, yLog, xTicks. */
+function chart(holder, dots, options) {
   const { width, height, left, right, top, bottom } = CHART;
-  const all = (name) => parts.flatMap((part) => part[name] || []);
-  const x = scaleOf(all("x"), left, width - right, options.xLog);
-  const y = scaleOf(all("y").concat(all("low"), all("high")), height - bottom, top, options.yLog, options.zero);
+  const x = scaleOf(dots.x, left, width - right, options.xLog);
+  const y = scaleOf([...dots.y, ...dots.low, ...dots.high], height - bottom, top, options.yLog);
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
   picture.append(svg("title", {}, `${options.yName} against ${options.xName}`));
   drawAxes(picture, x, y, options);
-  for (const part of parts) DRAW[part.kind](picture, part, x, y);
-  holder.replaceChildren(picture, key(parts));
+  drawDots(picture, dots, x, y);
+  holder.replaceChildren(picture);
 }
 
 function drawAxes(picture, x, y, { xName, yName, xTicks }) {
@@ -94,57 +92,12 @@ function drawAxes(picture, x, y, { xName, yName, xTicks }) {
   picture.append(svg("text", { transform: turned, ...names }, yName));
 }
 
-function pathThrough(x, y, xs, ys) {
-  return xs.map((value, i) => `${i ? "L" : "M"}${x.place(value).toFixed(1)} ${y.place(ys[i]).toFixed(1)}`).join("");
-}
-
-const DRAW = {
-  curve(picture, { x: xs, y: ys, style }, x, y) {
-    picture.append(svg("path", { class: `curve ${style}`, d: pathThrough(x, y, xs, ys) }));
-  },
-  band(picture, { x: xs, low, high, style }, x, y) {
-    const back = pathThrough(x, y, [...xs].reverse(), [...high].reverse()).replace("M", "L");
-    picture.append(svg("path", { class: `band ${style}`, d: `${pathThrough(x, y, xs, low)}${back}Z` }));
-  },
-  dots(picture, { x: xs, y: ys, low, high, style, now }, x, y) {
-    xs.forEach((value, i) => {
-      const at = x.place(value);
-      const side = i === now ? "now" : style;
-      const ends = { x1: at, x2: at, y1: y.place(low[i]), y2: y.place(high[i] ?? Infinity) };
-      picture.append(svg("line", { class: side, "stroke-width": i === now ? 3 : 1.5, ...ends }));
-      picture.append(svg("circle", { class: side, cx: at, cy: y.place(ys[i]), r: i === now ? 4 : 3 }));
-    });
-  },
-  bars(picture, { edges, y: counts, style }, x, y) {
-    counts.forEach((count, i) => {
-      const [from, to] = [x.place(edges[i]), x.place(edges[i + 1])];
-      const [foot, head] = [y.place(0), y.place(count)];
-      const place = { x: from, y: head, width: Math.max(to - from - 0.6, 0.5), height: foot - head };
-      picture.append(svg("rect", { class: `bar ${style}`, ...place }));
-    });
-  },
-  across(picture, { y: [value], style }, x, y) {
-    const at = y.place(value);
-    const ends = { x1: CHART.left, x2: CHART.width - CHART.right, y1: at, y2: at };
-    picture.append(svg("line", { class: style, ...ends }));
-  },
-  down(picture, { x: [value], style }, x) {
+function drawDots(picture, { x: xs, y: ys, low, high, now }, x, y) {
+  xs.forEach((value, i) => {
     const at = x.place(value);
-    const ends = { x1: at, x2: at, y1: CHART.top, y2: CHART.height - CHART.bottom };
-    picture.append(svg("line", { class: style, ...ends }));
-  },
-};
-
-function key(parts) {
-  const holder = document.createElement("div");
-  holder.className = "key";
-  for (const { name, style } of parts) {
-    if (!name) continue;
-    const sample = svg("svg", { viewBox: "0 0 26 9", "aria-hidden": "true" });
-    sample.append(svg("line", { class: style, x1: 0, x2: 26, y1: 5, y2: 5, "stroke-width": 2 }));
-    const entry = document.createElement("span");
-    entry.append(sample, name);
-    holder.append(entry);
-  }
-  return holder;
+    const side = i === now ? "now" : "cold";
+    const ends = { x1: at, x2: at, y1: y.place(low[i]), y2: y.place(high[i] ?? Infinity) };
+    picture.append(svg("line", { class: side, "stroke-width": i === now ? 3 : 1.5, ...ends }));
+    picture.append(svg("circle", { class: side, cx: at, cy: y.place(ys[i]), r: i === now ? 4 : 3 }));
+  });
 }

@@ -28,7 +28,6 @@ async function setTime(time) {
   byId("time").value = time;
   byId("time").setAttribute("aria-valuetext", named(power));
   byId("shown").textContent = named(power);
-  drawTrace();
   if (state.column === DISTANCE) await paint();
   await Promise.all([answer(), listNeighbors()]);
   if (state.time !== time) return; // the slider has moved on

@@ -105,13 +105,13 @@ async function drawOverTime(first, second) {
   if (state.first !== first || state.second !== second) return;
   const y = found.map(({ distance }) => distance);
   const [low, high] = facts.factors;
-  const part = {
-    kind: "dots", style: "cold", x: single, y, now: state.time,
+  const dots = {
+    x: single, y, now: state.time,
     low: y.map((distance) => low * distance),
     high: y.map((distance) => (high === null ? null : high * distance)).filter((end) => end !== null),
   };
   const options = { xName: "diffusion time p", yName: "distance", xLog: true, yLog: y.every((d) => d > 0), xTicks: single };
-  chart(byId("over-time").querySelector(".chart"), [part], options);
+  chart(byId("over-time").querySelector(".chart"), dots, options);
 }
 
 async function listNeighbors() {

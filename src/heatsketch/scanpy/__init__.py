@@ -28,26 +28,5 @@ objects with matching names can be compared, even if cells were added or removed
 """
 
 from heatsketch.scanpy import pp, tl
-from heatsketch.scanpy.pp import heat_smooth
-from heatsketch.scanpy.tl import (
-    compare,
-    drift,
-    fate,
-    heat_clusters,
-    heat_labels,
-    heat_pseudotime,
-    heatsketch,
-)
 
-__all__ = [
-    "compare",
-    "drift",
-    "fate",
-    "heat_clusters",
-    "heat_labels",
-    "heat_pseudotime",
-    "heat_smooth",
-    "heatsketch",
-    "pp",
-    "tl",
-]
+__all__ = ["pp", "tl"]

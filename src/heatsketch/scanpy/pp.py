@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from heatsketch._core.checks import stored
-from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.exceptions import HeatSketchError
-from heatsketch.scanpy._cells import annotated, fitted, graph_params, source_of
+from heatsketch.scanpy._cells import annotated, cell_graph
+from heatsketch.uses._smooth import smooth
 
 __all__ = ["heat_smooth"]
 
@@ -28,7 +28,7 @@ def heat_smooth(
 ) -> Any:
     """Smooth gene expression over the graph of cells to reduce noise and dropout.
 
-    The method is that of MAGIC, with a time chosen on held-out data; see :meth:`HeatSketch.smooth`.
+    The method is that of MAGIC, with a time chosen on held-out data; see :func:`heatsketch.smooth`.
 
     Parameters
     ----------
@@ -70,25 +70,21 @@ def heat_smooth(
     from pandas import DataFrame
 
     adata = annotated(adata, "adata", copy=copy)
-    source = source_of(adata, neighbors_key, use_rep, obsp)
-    names = _genes(adata, genes)
-    values = _layer(adata, layer)
-    # One step of one component: only the graph is needed.
-    model = fitted(adata, source, HeatSketch(1, power=1))
+    names, values = _genes(adata, genes), _layer(adata, layer)
+    graph, params = cell_graph(adata, neighbors_key, use_rep, obsp)
     sizes = values.sum(axis=1) if _are_counts(values) else None
+    some = values if names is None else values[:, adata.var_names.get_indexer(names)]
+    smoothed = smooth(graph, some, time=time, sizes=sizes)
     if names is None:
-        found = model.smooth(values, time=time, sizes=sizes)
-        adata.layers[key_added] = found.values
+        adata.layers[key_added] = smoothed.values
     else:
-        some = values[:, adata.var_names.get_indexer(names)]
-        found = model.smooth(some, time=time, sizes=sizes)
-        frame = DataFrame(found.values, index=adata.obs_names, columns=names)
+        frame = DataFrame(smoothed.values, index=adata.obs_names, columns=names)
         adata.obsm[key_added] = frame
     adata.uns[key_added] = {
-        "time": found.time,
-        "times": found.times,
-        "scores": found.scores,
-        "params": graph_params(model, source, layer="X" if layer is None else layer),
+        "time": smoothed.time,
+        "times": smoothed.times,
+        "scores": smoothed.scores,
+        "params": params | {"layer": "X" if layer is None else layer},
     }
     return adata if copy else None
 
@@ -96,24 +92,19 @@ def heat_smooth(
 def _are_counts(values: Any) -> bool:
     """Return True if all numbers are nonnegative integers."""
     entries = stored(values)
-    if not entries.size or entries.min() < 0:
-        return False
-    parts = (entries[start : start + 10_000] for start in range(0, len(entries), 10_000))
-    return all(bool((part == np.rint(part)).all()) for part in parts)
+    return bool(entries.size and entries.min() >= 0 and (entries == np.rint(entries)).all())
 
 
 def _genes(adata: Any, genes: Any) -> list[str] | None:
     if genes is None:
         return None
     names = [genes] if isinstance(genes, str) else list(genes)
-    absent = [name for name in names if name not in adata.var_names]
-    if absent or not names or len(set(names)) < len(names):
-        raise HeatSketchError(
-            f"genes={names!r} must be different names in adata.var_names, at least one"
-            f"{f'; {absent[0]!r} is none of them' if absent else ''}; use names like "
-            f"{adata.var_names[0]!r}."
-        )
-    return names
+    if names and len(set(names)) == len(names) and set(names) <= set(adata.var_names):
+        return names
+    raise HeatSketchError(
+        f"genes must be distinct names in adata.var_names, got {names}; use names like "
+        f"{adata.var_names[0]!r}."
+    )
 
 
 def _layer(adata: Any, layer: str | None) -> Any:

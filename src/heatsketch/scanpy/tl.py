@@ -7,24 +7,23 @@ from typing import Any
 import numpy as np
 
 from heatsketch import __version__
-from heatsketch.diffusion._drift import drift as sketch_drift
-from heatsketch.estimators._plane import diffusion_plane
 from heatsketch.estimators.heat_clustering import HeatClustering
 from heatsketch.estimators.heat_labels import HeatLabels
-from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.exceptions import HeatSketchError
+from heatsketch.heat import Sketch, sketch
+from heatsketch.heat._plane import diffusion_plane
+from heatsketch.heat._sketch import seed_of
 from heatsketch.scanpy._cells import (
     annotated,
     categories,
+    cell_graph,
     column_of,
-    fitted,
-    graph_params,
-    params_of,
-    root_of,
-    seed_from,
-    source_of,
+    position,
     write_shares,
 )
+from heatsketch.uses._compare import compare as compare_groups
+from heatsketch.uses._drift import drift_of_rows
+from heatsketch.uses._harmonic import harmonic
 
 __all__ = [
     "compare",
@@ -36,16 +35,8 @@ __all__ = [
     "heatsketch",
 ]
 
-# Parameters that must agree, so that a difference of two sketches is one of the data.
-COMPARABLE = (
-    "seed",
-    "power",
-    "first_power",
-    "n_comps",
-    "normalization",
-    "weighting",
-    "random_matrix",
-)
+# Parameters that must agree, so that two sketches differ by their data only.
+COMPARABLE = ("seed", "power", "n_comps", "normalization")
 
 
 def heatsketch(
@@ -57,8 +48,7 @@ def heatsketch(
     use_rep: str | None = None,
     obsp: str | None = None,
     key_added: str | None = None,
-    rng: Any = None,
-    random_state: Any = None,
+    random_state: Any = 0,
     copy: bool = False,
 ) -> Any:
     r"""Embed cells so that Euclidean distances estimate diffusion distances.
@@ -86,10 +76,9 @@ def heatsketch(
         Use this entry of ``obsp`` as weights of links, such as "connectivities".
     key_added : str, optional
         Name of the results in ``obsm`` and in ``uns``.
-    rng : int, numpy.random.Generator or None, default=None
-        Seed of the random numbers. None is the seed 0, so that two runs can be compared.
-    random_state : int, numpy.random.RandomState or None, default=None
-        The older name of ``rng``, as in scanpy; give only one of the two.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the random numbers. The default is fixed, so that two runs can be compared. None
+        draws a seed from the operating system.
     copy : bool, default=False
         Return a copy in memory instead of writing to ``adata``.
 
@@ -119,14 +108,12 @@ def heatsketch(
     ((1797, 32), (1797, 2))
     """
     adata = annotated(adata, "adata", copy=copy)
-    source = source_of(adata, neighbors_key, use_rep, obsp)
-    model = fitted(
-        adata, source, HeatSketch(n_comps, power=power, random_state=seed_from(rng, random_state))
-    )
+    graph, params = cell_graph(adata, neighbors_key, use_rep, obsp)
+    made = sketch(graph, n_comps, power=power, random_state=random_state)
     key, uns_key = _places(key_added)
-    adata.obsm[key] = model.embedding_
-    adata.obsm[f"{key}_map"] = diffusion_plane(model).points
-    adata.uns[uns_key] = {"params": params_of(model, source)}
+    adata.obsm[key] = made.embedding
+    adata.obsm[f"{key}_map"] = diffusion_plane(made).points
+    adata.uns[uns_key] = {"params": params | _settings(made)}
     return adata if copy else None
 
 
@@ -140,8 +127,7 @@ def heat_pseudotime(
     obsp: str | None = None,
     key_added: str = "heat_pseudotime",
     confidence: float = 0.95,
-    rng: Any = None,
-    random_state: Any = None,
+    random_state: Any = 0,
     copy: bool = False,
 ) -> Any:
     r"""Compute diffusion pseudotime: distances from a root over all times.
@@ -155,12 +141,12 @@ def heat_pseudotime(
     Parameters
     ----------
     adata : AnnData
-        Data with a graph; pseudotimes across its connected components mean no more than 'far'.
+        Data with a graph; pseudotimes are not meaningful across its connected components.
     root : str or int, optional
         Name or position of the root cell; by default ``uns["iroot"]``.
     n_comps : int, default=128
         Number of components. Pseudotimes have a relative error of about ``1 / sqrt(2 n_comps)``.
-    neighbors_key, use_rep, obsp, rng, random_state, copy :
+    neighbors_key, use_rep, obsp, random_state, copy :
         As for :func:`heatsketch`.
     key_added : str, default="heat_pseudotime"
         Name of the results in ``obs`` and in ``uns``.
@@ -193,18 +179,16 @@ def heat_pseudotime(
     99
     """
     adata = annotated(adata, "adata", copy=copy)
-    start = root_of(adata, root)
-    source = source_of(adata, neighbors_key, use_rep, obsp)
-    seed = seed_from(rng, random_state)
-    model = fitted(adata, source, HeatSketch(n_comps, random_state=seed))
-    found = model.pseudotime(start, confidence=confidence)
-    unit = found.distance.max() or 1.0  # if all cells are equal, all pseudotimes are zero
-    for ending, values in zip(("", "_low", "_high"), found, strict=True):
+    root = np.asarray(adata.uns.get("iroot")).item() if root is None else root
+    start = position(adata, "root", root)
+    graph, params = cell_graph(adata, neighbors_key, use_rep, obsp)
+    made = sketch(graph, n_comps, random_state=random_state)
+    times = made.pseudotime(start, confidence=confidence)
+    unit = times.distance.max() or 1.0  # if all cells are equal, all pseudotimes are zero
+    for ending, values in zip(("", "_low", "_high"), times, strict=True):
         adata.obs[key_added + ending] = values / unit
-    adata.uns[key_added] = {
-        "params": params_of(model, source)
-        | {"root": str(adata.obs_names[start]), "confidence": float(confidence)}
-    }
+    params |= {"root": str(adata.obs_names[start]), "confidence": float(confidence)}
+    adata.uns[key_added] = {"params": params | _settings(made)}
     return adata if copy else None
 
 
@@ -216,8 +200,7 @@ def heat_clusters(
     use_rep: str | None = None,
     obsp: str | None = None,
     key_added: str = "heat_clusters",
-    rng: Any = None,
-    random_state: Any = None,
+    random_state: Any = 0,
     copy: bool = False,
 ) -> Any:
     """Find a given number of clusters of cells; see :class:`HeatClustering`.
@@ -230,7 +213,7 @@ def heat_clusters(
         As for :func:`heatsketch`.
     key_added : str, default="heat_clusters"
         Name of the results in ``obs`` and in ``uns``.
-    rng, random_state :
+    random_state :
         As for :func:`heatsketch`; the seed of k-means.
 
     Returns
@@ -256,12 +239,12 @@ def heat_clusters(
     from pandas import Categorical
 
     adata = annotated(adata, "adata", copy=copy)
-    source, seed = source_of(adata, neighbors_key, use_rep, obsp), seed_from(rng, random_state)
-    model = fitted(adata, source, HeatSketch(random_state=seed))
-    found = HeatClustering(n_clusters, model, random_state=seed).fit(None)
-    categories = [str(cluster) for cluster in range(found.n_clusters)]
-    adata.obs[key_added] = Categorical.from_codes(found.labels_, categories=categories)
-    adata.uns[key_added] = {"params": params_of(model, source) | {"n_clusters": int(n_clusters)}}
+    seed = seed_of(random_state)
+    graph, params = cell_graph(adata, neighbors_key, use_rep, obsp)
+    clusters = HeatClustering(n_clusters, random_state=seed).fit(graph).labels_
+    names = [str(cluster) for cluster in range(n_clusters)]
+    adata.obs[key_added] = Categorical.from_codes(clusters, categories=names)
+    adata.uns[key_added] = {"params": params | {"n_clusters": int(n_clusters), "seed": seed}}
     return adata if copy else None
 
 
@@ -273,14 +256,13 @@ def fate(
     use_rep: str | None = None,
     obsp: str | None = None,
     key_added: str = "fate",
-    tolerance: float = 1e-6,
     copy: bool = False,
 ) -> Any:
     r"""Compute fate probabilities: the terminal state a random walk reaches first.
 
     .. math:: h_i = \sum_j P_{ij} h_j, \qquad h = e_s \text{ in cells of the terminal state } s
 
-    The walk is a reversible one on the neighbour graph: it has no direction of time. Pass all
+    The walk on the neighbour graph is reversible: it has no direction of time. Pass all
     terminal states. Other states that a walk must not leave, such as the root, can also be passed,
     and then count as fates.
 
@@ -295,8 +277,6 @@ def fate(
         As for :func:`heatsketch`.
     key_added : str, default="fate"
         Name of the results in ``obs``, ``obsm`` and ``uns``.
-    tolerance : float, default=1e-6
-        Bound on the error of a probability.
 
     Returns
     -------
@@ -325,12 +305,10 @@ def fate(
     """
     adata = annotated(adata, "adata", copy=copy)
     codes, names = categories(adata, "terminal", terminal)
-    source = source_of(adata, neighbors_key, use_rep, obsp)
-    model = fitted(adata, source, HeatSketch(1, power=1))
+    graph, params = cell_graph(adata, neighbors_key, use_rep, obsp)
     rows = np.flatnonzero(codes >= 0)
-    found = model.harmonic(np.eye(len(names))[codes[rows]], rows, tolerance=tolerance)
-    params = graph_params(model, source, tolerance=float(tolerance))
-    write_shares(adata, key_added, found, names, params)
+    shares = harmonic(graph, np.eye(len(names))[codes[rows]], rows)
+    write_shares(adata, key_added, shares, names, params)
     return adata if copy else None
 
 
@@ -386,11 +364,9 @@ def heat_labels(
     """
     adata = annotated(adata, "adata", copy=copy)
     codes, names = categories(adata, "labels", labels, unknown)
-    source = source_of(adata, neighbors_key, use_rep, obsp)
-    model = fitted(adata, source, HeatSketch(1, power=1))
-    found = HeatLabels(model).fit(None, codes)
-    params = graph_params(model, source, labels=labels)
-    write_shares(adata, key_added, found.label_distributions_, names, params)
+    graph, params = cell_graph(adata, neighbors_key, use_rep, obsp)
+    shares = HeatLabels().fit(graph, codes).label_distributions_
+    write_shares(adata, key_added, shares, names, params | {"labels": labels})
     return adata if copy else None
 
 
@@ -407,8 +383,7 @@ def drift(
 
     .. math:: E |Y - Z|_F^2 = |A^p - B^p|_F^2
 
-    Cells are matched by their names in ``obs_names``; see
-    :func:`heatsketch.diffusion._drift.drift`.
+    Cells are matched by their names in ``obs_names``; see :func:`heatsketch.drift`.
 
     Parameters
     ----------
@@ -456,24 +431,22 @@ def drift(
     """
     adata, before = annotated(adata, "adata", copy=copy), annotated(before, "before", copy=False)
     obsm_key, uns_key = _places(key)
-    made = [_made(data, name, key) for data, name in ((before, "before"), (adata, "adata"))]
-    _check_comparable(*made)
-    found = sketch_drift(
+    _check_comparable(_made(before, "before", key), _made(adata, "adata", key))
+    change = drift_of_rows(
         before.obsm[obsm_key],
         adata.obsm[obsm_key],
         ids=before.obs_names.to_numpy(str),
         other_ids=adata.obs_names.to_numpy(str),
         confidence=confidence,
-        random_matrix=str(made[0]["random_matrix"]),
     )
-    rows = adata.obs_names.get_indexer(found.ids)
-    far, moved = np.full(adata.n_obs, np.nan), np.zeros(adata.n_obs, bool)
-    far[rows], moved[rows] = found.rows.distance, found.moved
-    adata.obs[key_added], adata.obs[f"{key_added}_moved"] = far, moved
+    rows = adata.obs_names.get_indexer(change.ids)
+    distance, moved = np.full(adata.n_obs, np.nan), np.zeros(adata.n_obs, bool)
+    distance[rows], moved[rows] = change.rows.distance, change.moved
+    adata.obs[key_added], adata.obs[f"{key_added}_moved"] = distance, moved
     numbers = ("total", "standard_error", "low", "high", "relative")
     adata.uns[key_added] = {
-        **{name: float(getattr(found, name)) for name in numbers},
-        **{name: np.asarray(getattr(found, name), object) for name in ("came", "went")},
+        **{name: float(getattr(change, name)) for name in numbers},
+        **{name: np.asarray(getattr(change, name), object) for name in ("came", "went")},
         "params": {"confidence": float(confidence), "key": uns_key, "version": __version__},
     }
     return adata if copy else None
@@ -486,20 +459,20 @@ def compare(
     units: str | None = None,
     neighbors_key: str | None = None,
     use_rep: str | None = None,
+    obsp: str | None = None,
     n_permutations: int = 199,
     level: float = 0.05,
     key_added: str = "compare",
-    rng: Any = None,
-    random_state: Any = None,
+    random_state: Any = 0,
     copy: bool = False,
 ) -> Any:
     r"""Test whether groups of cells, such as case and control, differ, and where.
 
     .. math:: y_{ia} = \sum_j (A^p)_{ij} \, (1[g_j = a] - \pi_a)
 
-    This is the excess of group ``a`` around cell ``i``, compared with permutations of the groups;
-    see :func:`heatsketch.diffusion.compare_groups`. Cells of a donor resemble each other, so groups
-    of donors need ``units``: without it, nearly every comparison of two donors finds differences.
+    This is how many more cells of group ``a`` are near cell ``i`` than in permutations of the
+    groups; see :func:`heatsketch.compare`. Cells of a donor resemble each other, so groups of
+    donors need ``units``: without it, nearly every comparison of two donors finds differences.
 
     Parameters
     ----------
@@ -509,7 +482,7 @@ def compare(
     units : str, optional
         Column of ``obs`` with the sampling units, for instance the donors. All cells of a donor are
         permuted together. By default, cells are permuted individually.
-    neighbors_key, use_rep, rng, random_state, copy :
+    neighbors_key, use_rep, obsp, random_state, copy :
         As for :func:`heatsketch`.
     n_permutations : int, default=199
     level : float, default=0.05
@@ -552,23 +525,29 @@ def compare(
     adata = annotated(adata, "adata", copy=copy)
     columns = {"groupby": groupby} | ({} if units is None else {"units": units})
     labels = {name: column_of(adata, name, column) for name, column in columns.items()}
-    source = source_of(adata, neighbors_key, use_rep)
-    # One step of two components: only the graph is needed.
-    model = fitted(adata, source, HeatSketch(2, power=1, random_state=seed_from(rng, random_state)))
     options: dict[str, Any] = {"n_permutations": n_permutations, "level": level}
-    found = model.compare(labels["groupby"], units=labels.get("units"), **options)
-    for name in ("effect", "z", "p_value", "flagged"):
-        adata.obs[f"{key_added}_{name}"] = getattr(found, "p_values" if name == "p_value" else name)
-    adata.obs[f"{key_added}_group"] = found.group.astype(str)
+    options["seed"] = seed_of(random_state)
+    graph, params = cell_graph(adata, neighbors_key, use_rep, obsp)
+    change = compare_groups(graph, labels["groupby"], units=labels.get("units"), **options)
+    for name in ("effect", "z", "flagged"):
+        adata.obs[f"{key_added}_{name}"] = getattr(change, name)
+    adata.obs[f"{key_added}_p_value"] = change.p_values
+    adata.obs[f"{key_added}_group"] = change.group.astype(str)
     adata.uns[key_added] = {
-        "p_value": found.p_value,
-        "groups": found.groups.astype(str).astype(object),
-        "params": source | columns | options | {"seed": model.seed_, "version": __version__},
+        "p_value": change.p_value,
+        "groups": change.groups.astype(str).astype(object),
+        "params": params | columns | options,
     }
     return adata if copy else None
 
 
 # --- keys and validation -------------------------------------------------------------------
+
+
+def _settings(made: Sketch) -> dict[str, Any]:
+    """Return how a sketch was made, as values that a file can store."""
+    more = {"n_comps": made.n_components, "first_power": made.first_power}
+    return vars(made.settings) | more
 
 
 def _places(key: str | None) -> tuple[str, str]:
@@ -580,16 +559,12 @@ def _made(adata: Any, name: str, key: str | None) -> Any:
     """Return the parameters of the sketch in an AnnData; raise if there is none."""
     obsm_key, uns_key = _places(key)
     params = adata.uns.get(uns_key, {}).get("params", {})
-    for place, there in (
-        (f"uns[{uns_key!r}]['params']", set(COMPARABLE) <= set(params)),
-        (f"obsm[{obsm_key!r}]", obsm_key in adata.obsm),
-    ):
-        if not there:
-            raise HeatSketchError(
-                f"{name}.{place} is not that of a sketch; call hs.tl.heatsketch({name}) first, or "
-                "give as key what was its key_added."
-            )
-    return params
+    if obsm_key in adata.obsm and set(COMPARABLE) <= set(params):
+        return params
+    raise HeatSketchError(
+        f"{name}.obsm[{obsm_key!r}] and {name}.uns[{uns_key!r}]['params'] must hold a sketch; call "
+        f"hs.tl.heatsketch({name}) first, or give its key_added as key."
+    )
 
 
 def _check_comparable(before: Any, after: Any) -> None:
@@ -597,11 +572,10 @@ def _check_comparable(before: Any, after: Any) -> None:
         if before[name] != after[name]:
             raise HeatSketchError(
                 f"{name}={after[name]!r} in adata, but {before[name]!r} in before; call "
-                f"hs.tl.heatsketch with the same {name if name != 'seed' else 'rng'} for both."
+                "hs.tl.heatsketch with the same arguments for both."
             )
     if after["power"] == "all":
         raise HeatSketchError(
-            "power='all' in adata and before: sums over all times are approximated differently for "
-            "each data set, and their difference is not that of the data. Call hs.tl.heatsketch "
-            "with one power such as power=8 for both."
+            "power='all' in adata and before, but sums over all times are approximated differently "
+            "for each data set. Call hs.tl.heatsketch with one power such as power=8 for both."
         )

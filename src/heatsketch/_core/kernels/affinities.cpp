@@ -1,8 +1,8 @@
 // Gaussian affinities.
 //
 // Contract: out[e] = exp(-squares[e] / epsilon), computed in float64 with a relative error below
-// 3e-16, then rounded to the type of `out`, which may be `squares` itself. exp(0) is 1, and a square
-// of infinity, or so large that no number is left, gives 0.
+// 3e-16, then rounded to the type of `out`, which may be `squares` itself. exp(0) is exactly 1. The
+// result is 0 if the square is infinite, or so large that the result underflows.
 #include "elementary.hpp"
 
 namespace {
@@ -17,7 +17,7 @@ constexpr double LOG_2 = 0x1.62e42fefap-1, LOG_2_REST = 0x1.cf79abc9e3b39p-40;
 // 2^n for |n| < 1000, of n + SHIFT.
 ALWAYS_INLINE double power_of_two(double shifted) { return as_double((as_bits(shifted) + 1023) << 52); }
 
-// For x <= 0. The power of two is multiplied in two halves: the whole may be too small for a number.
+// For x <= 0. The power of two is split into two factors, since it may underflow.
 ALWAYS_INLINE double exponential(double x) {
     x = x < -800 ? -800 : x;
     const double n = (x * 1.4426950408889634 + SHIFT) - SHIFT, half = (0.5 * n + SHIFT) - SHIFT;
@@ -26,7 +26,7 @@ ALWAYS_INLINE double exponential(double x) {
 }
 
 template <class T> void gaussian_affinities(Vector<const T> squares, double epsilon, Vector<T> out) {
-    need(squares.size == out.size, "as many affinities as squares");
+    need(squares.size == out.size, "out must have as many entries as squares");
     for (int64_t e = 0; e < out.size; ++e) out[e] = T(exponential(double(squares[e]) / -epsilon));
 }
 

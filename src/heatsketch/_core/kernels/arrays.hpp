@@ -1,8 +1,8 @@
-// Arrays of numpy, as the loops take them, and which types and shapes are accepted.
+// Views of numpy arrays, with checks of their types and shapes.
 //
-// Contract: an input that is not C-contiguous is copied; an output must be. Types or numbers of axes
-// that no loop is written for raise TypeError, lengths that do not fit ValueError, before a loop
-// starts. What indices point to is checked by the callers in Python. The GIL is released.
+// Contract: inputs that are not C-contiguous are copied; outputs must be C-contiguous. Unsupported
+// types or numbers of axes raise TypeError, and wrong lengths raise ValueError, before a loop starts.
+// The range of indices is checked by the callers in Python. The GIL is released.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -24,14 +24,14 @@ using std::int64_t;
 #define RESTRICT __restrict
 #endif
 
-// Rows whose sums are taken separately. It determines results: never a matter of tuning.
+// Rows whose sums are computed separately. Results depend on this value, so it must not change.
 constexpr int64_t CHUNK = 1024;
 
 inline void need(bool is_met, const char* what) {
     if (!is_met) throw nb::value_error(what);
 }
 
-// Values in any number of axes; const ones are read only.
+// Values in any number of axes; const values are read-only.
 template <class T> struct Vector {
     T* data;
     int64_t size;
@@ -61,7 +61,7 @@ struct Rows {
     int64_t first, last;
     Rows(int64_t start, int64_t stop, int64_t n_rows)
         : first(start * CHUNK), last(std::min(stop * CHUNK, n_rows)) {
-        need(start >= 0, "chunks are counted from 0");
+        need(start >= 0, "start must be >= 0");
     }
 };
 
@@ -103,7 +103,7 @@ template <> struct type_caster<Ints> {
 
 }  // namespace nanobind::detail
 
-// Functions of a name for each type of values, and for each type of indices.
+// Bind a function for each type of values, and for each type of indices.
 #define BIND(m, name) (m).def(#name, &name, nb::call_guard<nb::gil_scoped_release>())
 #define BIND_AS(m, name, ...) (m).def(#name, &name<__VA_ARGS__>, nb::call_guard<nb::gil_scoped_release>())
 #define BIND_FLOATS(m, name) BIND_AS(m, name, float), BIND_AS(m, name, double)

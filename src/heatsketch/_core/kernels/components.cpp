@@ -1,15 +1,15 @@
-// Connected components of a symmetric graph whose links exceed eps times the largest of a row.
+// Connected components of a symmetric graph. A link must exceed eps times the largest value in the
+// row of one of its ends.
 //
-// Contract: CSR of float32 or float64 with indices of 32 or 64 bits; the row is that of either end.
-// Each point is reached once, from one that was reached before or as the first of a component;
-// components are numbered in the order of their first points. NaN links nothing.
+// Contract: CSR of float32 or float64 with indices of 32 or 64 bits. Components are numbered in the
+// order of their first points. NaN is no link.
 #include "arrays.hpp"
 
 template <class T, class I>
 static int64_t label_components(Ints indptr, Vector<const I> indices, Vector<const T> values, double eps,
                                 Vector<int32_t> labels) {
     const int64_t n_rows = labels.size;
-    need(indptr.size == n_rows + 1, "a label for each row");
+    need(indptr.size == n_rows + 1, "labels must have one entry for each row");
     std::vector<T> least(n_rows, T(0));
     std::vector<I> waiting(n_rows);
     for (int64_t i = 0; i < n_rows; ++i) {

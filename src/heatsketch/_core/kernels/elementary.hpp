@@ -1,7 +1,7 @@
-// What logarithm, sine, cosine and exponential are made of: polynomials, and the bits of a number.
+// Parts of logarithm, sine, cosine and exponential: polynomials, and the bits of a number.
 //
-// Contract: float64, from additions and multiplications that are rounded one by one. The functions of
-// mathematics libraries are not used, because their last digits differ between machines.
+// Contract: float64, with each addition and multiplication rounded. The functions of mathematics
+// libraries are not used, because their last digits differ between machines.
 #pragma once
 
 #include "lanes.hpp"

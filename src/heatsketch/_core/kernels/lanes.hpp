@@ -1,8 +1,8 @@
 // Fixed numbers of neighbouring values that stay in registers.
 //
-// Contract: Lanes<T, W> holds W values of type float or double. Every operation acts on each value
-// alone and rounds it once, so that the result does not depend on the width of the registers.
-// Loads and stores need the alignment of one value only.
+// Contract: Lanes<T, W> has W values of type float or double. Every operation acts on each value
+// separately and rounds once, so that the result does not depend on the width of the registers.
+// Addresses must be aligned to one value only.
 #pragma once
 
 #include "arrays.hpp"
@@ -32,7 +32,7 @@ constexpr int REGISTER = 32;
 constexpr int REGISTER = 16;
 #endif
 
-// The widest register that a number of bytes fills completely, or a single value.
+// The widest register that divides a number of bytes, or the size of a single value.
 constexpr int register_bytes(int bytes, int size) {
     int widest = size;
     for (int wide = 16; wide <= REGISTER; wide *= 2)
@@ -95,7 +95,7 @@ template <class T, int W> struct Lanes {
     using Loose = typename Register<T, BYTES>::loose;
     V part[N];
 
-    static ALWAYS_INLINE V all(T value) { return value - V{}; }  // which keeps the sign of -0
+    static ALWAYS_INLINE V all(T value) { return value - V{}; }  // keeps the sign of -0
     static ALWAYS_INLINE Lanes zeros() {
         Lanes result;
         UNROLL for (int n = 0; n < N; ++n) result.part[n] = V{};
@@ -110,7 +110,7 @@ template <class T, int W> struct Lanes {
     ALWAYS_INLINE void store(T* to) const {
         UNROLL for (int n = 0; n < N; ++n) *reinterpret_cast<Loose*>(to + n * EACH) = part[n];
     }
-    // this + factor * x: the product and the sum are rounded, each once.
+    // this + factor * x, with the product and the sum rounded separately.
     ALWAYS_INLINE void add(T factor, const Lanes& x) {
         const V f = all(factor);
         UNROLL for (int n = 0; n < N; ++n) part[n] = part[n] + f * x.part[n];
@@ -119,7 +119,7 @@ template <class T, int W> struct Lanes {
         const V f = all(factor);
         UNROLL for (int n = 0; n < N; ++n) part[n] = f * part[n];
     }
-    // this + (x - y)^2, the difference rounded, then square and sum at once.
+    // this + (x - y)^2, with the difference rounded, and then the square and sum rounded once.
     ALWAYS_INLINE void add_square(const Lanes& x, T y) {
         const V wide = all(y);
         UNROLL for (int n = 0; n < N; ++n) {
@@ -127,7 +127,7 @@ template <class T, int W> struct Lanes {
             part[n] = fused(difference, difference, part[n]);
         }
     }
-    // Bit k is set if value k is at most the limit; never for NaN.
+    // Bit k is set if value k is at most the limit, and not for NaN.
     ALWAYS_INLINE uint32_t within(T limit) const {
         const V wide = all(limit);
         uint32_t bits = 0;

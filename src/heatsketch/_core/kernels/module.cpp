@@ -1,7 +1,7 @@
 // The extension modules _baseline, _avx2 and _avx512: the same loops for three instruction sets.
 //
-// Contract: all three give the same bits. A module is imported only where `supports` of _baseline
-// returns True for it; where the compiler has no such option there is _baseline alone.
+// Contract: the results of all three are bit-identical. A module is imported only if `supports` of
+// _baseline returns True for it. If the compiler does not support the options, only _baseline is built.
 #include "arrays.hpp"
 
 #include <string>

@@ -1,20 +1,20 @@
 // Nearest points in lists, tile by tile.
 //
 // Contract: queries and points of one type, float32 or float64. A squared distance is the sum of
-// squared differences over the coordinates from first to last, each added by one fused multiply-add:
-// exactly symmetric, exactly zero between duplicates, and the same bits whatever is computed beside
-// it. What a query finds is a function of its coordinates and of the lists that it probes; order and
-// number of the other queries do not matter. NaN is no neighbour of anything.
+// squared differences over the coordinates from first to last, each added by one fused multiply-add.
+// It is exactly symmetric, exactly zero between duplicates, and does not depend on other pairs. The
+// neighbours of a query depend only on its coordinates and on the lists that it probes, not on other
+// queries. Points with NaN are never neighbours.
 //
-// QUERIES queries meet a strip of candidates at a time. Candidates are packed with one coordinate
-// after the other, so that the sums of many pairs stay in registers.
+// QUERIES queries are compared with a strip of candidates at a time. Strips are stored coordinate by
+// coordinate, so that the sums of many pairs stay in registers.
 #include "lanes.hpp"
 
 namespace {
 
 constexpr int QUERIES = 4;
 constexpr int STRIP_BYTES = 2 * (REGISTER < 16 ? 16 : REGISTER);
-constexpr int64_t PACKED_NUMBERS = 65536;  // of a list at a time: what a cache close to the core holds
+constexpr int64_t PACKED_NUMBERS = 65536;  // of a list at a time, so that they fit in a cache
 constexpr double GOLDEN = 0.6180339887498949;
 
 ALWAYS_INLINE double next_weight(double weight) {
@@ -26,8 +26,8 @@ void second_weights(Vector<double> out) {
     for (int64_t c = 0; c < out.size; ++c) out[c] = weight = next_weight(weight);
 }
 
-// The distance that decides among points at one squared distance from a query: absolute
-// differences with weights between 1/2 and 3/2, in float64. Only duplicates and mirror images tie.
+// The second distance, which breaks ties: the sum of absolute differences with weights between 1/2
+// and 3/2, in float64. Only duplicates and mirror images are tied in both distances.
 template <class T> double second_distance(const T* query, const T* point, int64_t d) {
     double total = 0, weight = 0.5;
     for (int64_t c = 0; c < d; ++c) {
@@ -39,14 +39,14 @@ template <class T> double second_distance(const T* query, const T* point, int64_
 
 template <class T>
 void second_distances(Table<const T> queries, Ints rows, Table<const T> points, Ints ids, Vector<double> out) {
-    need(rows.size == out.size && ids.size == out.size, "a distance for each pair");
-    need(queries.columns == points.columns, "queries and points of different widths");
+    need(rows.size == out.size && ids.size == out.size, "out must have one entry for each pair");
+    need(queries.columns == points.columns, "queries and points must have the same number of columns");
     for (int64_t e = 0; e < out.size; ++e)
         out[e] = second_distance(queries[rows[e]], points[ids[e]], points.columns);
 }
 
-// Squared distances of QUERIES queries to the points of one strip, and bits that tell which of them
-// are within the bound of the query.
+// Squared distances of QUERIES queries to the points of one strip. A bit is set for each point that is
+// within the bound of the query.
 template <class T> struct Tile {
     static constexpr int WIDTH = STRIP_BYTES / sizeof(T);
     const T* query[QUERIES];
@@ -68,7 +68,7 @@ template <class T> struct Tile {
     }
 };
 
-// Rows in strips, coordinate after coordinate; the last strip is filled up with NaN.
+// Rows in strips, coordinate by coordinate; the last strip is padded with NaN.
 template <class T> struct Packed {
     static constexpr int WIDTH = Tile<T>::WIDTH;
     const Table<const T> points;
@@ -104,8 +104,8 @@ ALWAYS_INLINE int lowest_bit(uint32_t bits) {
 }
 
 template <class T> void all_squares(Table<const T> queries, Table<const T> points, Table<T> out) {
-    need(out.rows == queries.rows && out.columns == points.rows, "a square for each pair");
-    need(queries.columns == points.columns, "queries and points of different widths");
+    need(out.rows == queries.rows && out.columns == points.rows, "out must have one entry for each pair");
+    need(queries.columns == points.columns, "queries and points must have the same number of columns");
     constexpr int WIDTH = Tile<T>::WIDTH;
     const int64_t d = points.columns;
     Packed<T> packed(points);
@@ -126,7 +126,7 @@ template <class T> void all_squares(Table<const T> queries, Table<const T> point
     }
 }
 
-// The lists that are probed, nearest ones first, and the queries that probe each; -1 is no list.
+// The lists that are probed, nearest first, and the queries that probe each of them; -1 is no list.
 struct Groups {
     int64_t n_groups = 0;
     std::vector<int64_t> order, ends, members;
@@ -136,7 +136,7 @@ struct Groups {
         for (int64_t rank = 0; rank < probes.columns; ++rank)
             for (int64_t e = rank; e < probes.size; e += probes.columns)
                 if (probes[e] >= 0 && slots[probes[e]] < 0) order[slots[probes[e]] = n_groups++] = probes[e];
-        // First ends[g + 2] counts group g, then ends[g + 1] runs from its begin to its end.
+        // First ends[g + 2] counts group g; then ends[g + 1] moves from its begin to its end.
         ends.assign(n_groups + 2, 0);
         for (int64_t e = 0; e < probes.size; ++e)
             if (probes[e] >= 0) ++ends[slots[probes[e]] + 2];
@@ -163,7 +163,7 @@ template <class T, class I> struct KeepNearest {
         return second_distance(lists.queries[q], lists.points[point], lists.points.columns);
     }
 
-    // Points as near as the last of the nearest in both distances are all kept.
+    // Points that are tied with the last of the nearest in both distances are all kept.
     ALWAYS_INLINE int64_t insert(int64_t q, int64_t count, T square, int64_t point) const {
         T* squares = all_squares[q];
         I* ids = all_ids[q];
@@ -186,14 +186,14 @@ template <class T, class I> struct KeepNearest {
         squares[place] = square;
         ids[place] = I(point);
         ++count;
-        // All beyond the nearest ones tied with the last of them, and tie no longer if it moved.
+        // Drop the points after the nearest ones if they are no longer tied with the last of these.
         if (count > n_nearest &&
             (squares[last] < squares[count - 1] || second(q, ids[last]) < second(q, ids[count - 1])))
             count = n_nearest;
         return count;
     }
 
-    // Keep what a query found in a strip, and lower its bound; false if it is full.
+    // Keep the points of a strip within the bound, and lower the bound; false if the output is full.
     ALWAYS_INLINE bool operator()(Tile<T>& tile, int a, int64_t q, int64_t first) const {
         int64_t count = counts[q];
         T bound = tile.bound[a];
@@ -210,15 +210,15 @@ template <class T, class I> struct KeepNearest {
     }
 };
 
-// Appends all points within the bound of each query, and counts on where the output is full. Of those
-// at the bound itself, those whose second distance is within `ties`.
+// Appends all points within the bound of each query, and continues to count if the output is full. Of
+// points exactly at the bound, only those whose second distance is at most `ties`.
 template <class T, class I> struct KeepAll {
     const Lists<T>& lists;
     const Vector<const double> ties;
-    const Vector<int32_t> finders;
+    const Vector<int32_t> numbers;
     const Vector<I> ids;
     const Vector<T> squares;
-    int64_t n_found;
+    int64_t n_pairs;
 
     ALWAYS_INLINE bool operator()(Tile<T>& tile, int a, int64_t q, int64_t first) {
         for (uint32_t bits = tile.bits[a]; bits; bits &= bits - 1) {
@@ -226,20 +226,20 @@ template <class T, class I> struct KeepAll {
             if (tile.square[a][lane] == tile.bound[a] &&
                 second_distance(tile.query[a], lists.points[first + lane], lists.points.columns) > ties[q])
                 continue;
-            if (n_found < ids.size) {
-                finders[n_found] = int32_t(q);
-                ids[n_found] = I(first + lane);
-                squares[n_found] = tile.square[a][lane];
+            if (n_pairs < ids.size) {
+                numbers[n_pairs] = int32_t(q);
+                ids[n_pairs] = I(first + lane);
+                squares[n_pairs] = tile.square[a][lane];
             }
-            ++n_found;
+            ++n_pairs;
         }
         return true;
     }
 };
 
-// Let queries meet the lists that they probe; `keep` takes what is within their bounds. Returns the
-// query at which the output was full, or -1.
-template <class T, class Keep> ALWAYS_INLINE int64_t meet(const Lists<T>& lists, T* bounds, Keep& keep) {
+// Compare queries with the points of the lists that they probe, and call `keep` for strips with points
+// within their bounds. Returns the query at which the output was full, or -1.
+template <class T, class Keep> ALWAYS_INLINE int64_t compare(const Lists<T>& lists, T* bounds, Keep& keep) {
     constexpr int WIDTH = Tile<T>::WIDTH;
     const int64_t d = lists.points.columns;
     Packed<T> packed(lists.points);
@@ -271,36 +271,36 @@ template <class T, class Keep> ALWAYS_INLINE int64_t meet(const Lists<T>& lists,
 }
 
 template <class T> Lists<T> checked(Table<const T> queries, Ints probes, Table<const T> points, Ints starts) {
-    need(probes.size == queries.rows * probes.columns && starts.size > 0, "a row of probes for each query");
-    need(queries.columns == points.columns, "queries and points of different widths");
+    need(probes.size == queries.rows * probes.columns && starts.size > 0, "probes must have one row for each query");
+    need(queries.columns == points.columns, "queries and points must have the same number of columns");
     return {queries, points, probes, starts};
 }
 
-// squares[q] and ids[q] are filled up to counts[q]. Returns the first query that has more points than
-// the output can hold, or -1.
+// squares[q] and ids[q] are filled up to counts[q]. Returns a query with more points than fit in the
+// output, or -1.
 template <class T, class I>
 int64_t nearest(Table<const T> queries, Ints probes, Table<const T> points, Ints starts, int64_t n_nearest,
                 Table<T> squares, Table<I> ids, Vector<int64_t> counts) {
     const Lists<T> lists = checked(queries, probes, points, starts);
-    need(squares.rows == queries.rows && ids.rows == queries.rows && counts.size == queries.rows, "a row for each query");
-    need(squares.columns == ids.columns && n_nearest > 0, "as many squares as ids");
+    need(squares.rows == queries.rows && ids.rows == queries.rows && counts.size == queries.rows, "outputs must have one row for each query");
+    need(squares.columns == ids.columns && n_nearest > 0, "squares and ids must have the same shape, and n_nearest must be > 0");
     std::vector<T> bounds(queries.rows, T(INFINITY));
     std::fill(counts.data, counts.data + counts.size, 0);
     const KeepNearest<T, I> keep{lists, n_nearest, squares, ids, counts};
-    return meet(lists, bounds.data(), keep);
+    return compare(lists, bounds.data(), keep);
 }
 
-// What is found is written in no order, as far as the output can hold it. Returns how much it is.
+// Writes as many pairs as fit in the output, in no order. Returns the number of all pairs.
 template <class T, class I>
 int64_t within(Table<const T> queries, Ints probes, Table<const T> points, Ints starts, Vector<const T> limits,
-               Vector<const double> ties, Vector<int32_t> finders, Vector<I> ids, Vector<T> squares) {
+               Vector<const double> ties, Vector<int32_t> numbers, Vector<I> ids, Vector<T> squares) {
     const Lists<T> lists = checked(queries, probes, points, starts);
-    need(limits.size == queries.rows && ties.size == queries.rows, "a limit for each query");
-    need(finders.size == ids.size && squares.size == ids.size, "outputs of one size");
+    need(limits.size == queries.rows && ties.size == queries.rows, "limits and ties must have one entry for each query");
+    need(numbers.size == ids.size && squares.size == ids.size, "outputs must have the same size");
     std::vector<T> bounds(limits.data, limits.data + limits.size);
-    KeepAll<T, I> keep{lists, ties, finders, ids, squares, 0};
-    meet(lists, bounds.data(), keep);
-    return keep.n_found;
+    KeepAll<T, I> keep{lists, ties, numbers, ids, squares, 0};
+    compare(lists, bounds.data(), keep);
+    return keep.n_pairs;
 }
 
 }  // namespace

@@ -1,14 +1,14 @@
-// A sparse matrix times a block of columns, and what a recurrence does besides.
+// Products of a sparse matrix with a block of columns, combined with a step of a recurrence.
 //
 //     y = a (A x - v w) + b x - g y,    t_j += c_j y,    sums += v y
 //
-// Contract: float32 or float64, one type for all arrays of a step; indices of 32 or 64 bits. Loops
-// take the rows of chunks from `start` to `stop`. A product is the sum of its row's stored entries
-// from left to right, each product and each sum rounded once, as scipy computes it. Sums down the
-// rows are taken over chunks of CHUNK rows, in the type of `sums`.
+// Contract: float32 or float64, the same type for all arrays of a step; indices of 32 or 64 bits.
+// Loops process the rows of chunks from `start` to `stop`. A product is a sum over the stored entries
+// of a row from left to right, with each product and each sum rounded, as in scipy. Sums over rows
+// are computed for chunks of CHUNK rows, in the type of `sums`.
 //
-// Columns are taken in tiles of known width whose sums stay in registers until the row is done. The
-// rows of x that entries ahead will read are prefetched: they are scattered over memory.
+// Columns are processed in tiles of fixed width, whose sums stay in registers for a whole row. Rows
+// of x are prefetched before they are used, since they are scattered over memory.
 #include "lanes.hpp"
 
 namespace {
@@ -16,13 +16,13 @@ namespace {
 constexpr int AHEAD = 16;  // entries between a prefetch and its use
 constexpr int LINE = 64;   // bytes
 constexpr int64_t NEAREST_CACHE = 32768;  // bytes
-constexpr int64_t AT_A_TIME = 64;         // rows in one tile after the other; their indices stay in the cache
+constexpr int64_t AT_A_TIME = 64;         // rows per tile, whose indices stay in the cache
 
 // Values of diag(left) A diag(right), the weights multiplied first, in float64.
 template <class T, class I>
 void scaled_values(Ints indptr, Vector<const I> indices, Vector<const T> values, Vector<const double> left,
                    Vector<const double> right, Vector<T> out, int64_t start, int64_t stop) {
-    need(left.size == indptr.size - 1 && out.size == values.size, "a weight for each row");
+    need(left.size == indptr.size - 1 && out.size == values.size, "left must have one weight for each row");
     const Rows rows(start, stop, left.size);
     for (int64_t i = rows.first; i < rows.last; ++i)
         for (int64_t e = indptr[i], end = indptr[i + 1]; e < end; ++e)
@@ -33,7 +33,7 @@ void scaled_values(Ints indptr, Vector<const I> indices, Vector<const T> values,
 template <class T, class I>
 void row_products(Ints indptr, Vector<const I> indices, Vector<const T> values, Vector<const double> vector,
                   Vector<double> out, int64_t start, int64_t stop) {
-    need(indptr.size == out.size + 1, "a sum for each row");
+    need(indptr.size == out.size + 1, "out must have one entry for each row");
     const Rows rows(start, stop, out.size);
     for (int64_t i = rows.first; i < rows.last; ++i) {
         double total = 0;
@@ -45,7 +45,7 @@ void row_products(Ints indptr, Vector<const I> indices, Vector<const T> values, 
 
 // Sums of rows from one start to the next, in float64.
 template <class T> void segment_sums(Table<const T> block, Ints starts, Table<T> out, int64_t start, int64_t stop) {
-    need(starts.size == out.rows + 1 && out.columns == block.columns, "a sum for each start");
+    need(starts.size == out.rows + 1 && out.columns == block.columns, "out must have one row for each segment");
     const Rows rows(start, stop, out.rows);
     const int64_t n = block.columns;
     std::vector<double> total(n);
@@ -62,20 +62,20 @@ template <class T> void segment_sums(Table<const T> block, Ints starts, Table<T>
     }
 }
 
-// The step for rows that share those of `product`, which is a (A x - v w).
+// The step for rows that share rows of `product`, which is a (A x - v w).
 template <class T>
 void spread_step(Table<const T> product, Ints places, Table<const T> x, double b_, double g_, Table<T> out,
                  Vector<T> totals, Vector<const T> terms, Vector<const T> v, Table<T> sums, int64_t start, int64_t stop) {
-    need(places.size == out.rows && x.rows == out.rows && v.size == out.rows, "as many rows");
-    need(product.columns == out.columns && x.columns == out.columns && sums.columns == out.columns, "as many columns");
-    need(totals.size >= terms.size * out.rows * out.columns && sums.rows * CHUNK >= out.rows, "sums of another shape");
+    need(places.size == out.rows && x.rows == out.rows && v.size == out.rows, "places, x, v and out must have the same number of rows");
+    need(product.columns == out.columns && x.columns == out.columns && sums.columns == out.columns, "blocks must have the same number of columns");
+    need(totals.size >= terms.size * out.rows * out.columns && sums.rows * CHUNK >= out.rows, "totals and sums must have the shape of out");
     const Rows rows(start, stop, out.rows);
     const int64_t n = out.columns;
     const T b = T(b_), g = T(g_);
     for (int64_t i = rows.first; i < rows.last; ++i) {
         const T *RESTRICT shared = product[places[i]], *RESTRICT here = x[i];
         T *RESTRICT y = out[i], *RESTRICT sum = sums[i / CHUNK];
-        if (g != 0)  // else there may be anything in out
+        if (g != 0)  // else out is not initialized
             for (int64_t c = 0; c < n; ++c) y[c] = shared[c] + b * here[c] - g * y[c];
         else
             for (int64_t c = 0; c < n; ++c) y[c] = shared[c] + b * here[c];
@@ -87,31 +87,32 @@ void spread_step(Table<const T> product, Ints places, Table<const T> x, double b
     }
 }
 
-// The place-th smallest value above zero of each row, or the last one; if there is none, no change.
+// The place-th smallest positive value of each row, or the largest if there are fewer than `place`.
+// The output is unchanged for rows without positive values.
 template <class T>
 void positive_places(Ints indptr, Vector<const T> values, int64_t place, Vector<T> out, int64_t start, int64_t stop) {
-    need(indptr.size == out.size + 1 && place > 0, "a value for each row");
+    need(indptr.size == out.size + 1 && place > 0, "out must have one entry for each row, and place must be > 0");
     const Rows rows(start, stop, out.size);
-    std::vector<T> smallest(place);  // so far, in order
+    std::vector<T> smallest(place);  // the smallest values so far, sorted
     for (int64_t i = rows.first; i < rows.last; ++i) {
-        int64_t n_found = 0;
+        int64_t n_kept = 0;
         for (int64_t e = indptr[i], end = indptr[i + 1]; e < end; ++e) {
             const T value = values[e];
-            if (value <= 0 || (n_found == place && value >= smallest[place - 1])) continue;
-            n_found = std::min(n_found + 1, place);
-            int64_t p = n_found - 1;
+            if (value <= 0 || (n_kept == place && value >= smallest[place - 1])) continue;
+            n_kept = std::min(n_kept + 1, place);
+            int64_t p = n_kept - 1;
             for (; p > 0 && smallest[p - 1] > value; --p) smallest[p] = smallest[p - 1];
             smallest[p] = value;
         }
-        if (n_found) out[i] = smallest[n_found - 1];
+        if (n_kept) out[i] = smallest[n_kept - 1];
     }
 }
 
 // v @ block over each chunk of rows, added to the sums in float64.
 template <class V, class T>
 void stationary_sums(Vector<const V> v, Table<const T> block, Table<double> sums, int64_t start, int64_t stop) {
-    need(v.size == block.rows && sums.columns == block.columns, "a weight for each row");
-    need(sums.rows * CHUNK >= block.rows, "a sum for each chunk");
+    need(v.size == block.rows && sums.columns == block.columns, "v must have one weight for each row");
+    need(sums.rows * CHUNK >= block.rows, "sums must have one row for each chunk");
     const Rows rows(start, stop, block.rows);
     for (int64_t i = rows.first; i < rows.last; ++i) {
         double* RESTRICT total = sums[i / CHUNK];
@@ -125,29 +126,29 @@ template <class T, class I> struct Step {
     Ints indptr;
     Vector<const I> indices;
     Vector<const T> values;
-    Table<const T> x, halo;  // the rows that columns of the matrix stand for
+    Table<const T> x, halo;  // the columns of the matrix are the rows of x and halo
     Table<T> out;
     Vector<const T> v, w;
     T a, b, g;
     T* totals;
     Vector<const T> terms;
-    Table<T> sums;  // without rows if they are not wanted
+    Table<T> sums;  // without rows if no sums are needed
 };
 
-// How far apart the rows of x are that a row reads: within the nearest cache, beyond, or in a halo.
+// Where the rows of x are that a row reads: within the nearest cache, farther apart, or in a halo.
 enum Reach { NEAR, FAR, HALO };
 
-// The step of some rows in W columns from `column` on. Factors and terms that are zero are left out.
-// Not inlined: with all tiles in one function the compiler would keep pointers in memory.
+// The step of some rows in W columns, from `column` on. Factors and terms that are zero are skipped.
+// Not inlined, since the compiler would not keep the pointers of all tiles in registers.
 template <int W, Reach REACH, class T, class I>
 NEVER_INLINE void step_tile(const Step<T, I>& step, Rows rows, int64_t column) {
     using Tile = Lanes<T, W>;
     const Step<T, I> s = step;
-    // Addresses as integers: the rows of the halo begin elsewhere, which is added without a branch.
+    // The rows of the halo are elsewhere; their offset is added to an integer, without a branch.
     const uintptr_t begin = uintptr_t(s.x.data + column), width = s.out.columns * sizeof(T);
-    const uintptr_t beyond = uintptr_t(s.halo.data) - uintptr_t(s.x.data) - s.x.rows * width;
+    const uintptr_t halo_offset = uintptr_t(s.halo.data) - uintptr_t(s.x.data) - s.x.rows * width;
     const auto row = [=, own = s.x.rows](int64_t j) {
-        return reinterpret_cast<const T*>(begin + j * width + (REACH != HALO || j < own ? 0 : beyond));
+        return reinterpret_cast<const T*>(begin + j * width + (REACH != HALO || j < own ? 0 : halo_offset));
     };
     const I *indices = s.indices.data, *last = indices + s.indices.size - 1;
     const Tile w = Tile::load(&s.w[column]);
@@ -176,7 +177,7 @@ NEVER_INLINE void step_tile(const Step<T, I>& step, Rows rows, int64_t column) {
     }
 }
 
-// True if a row reads more of x than the nearest cache holds: a prefetch then gains more than it costs.
+// True if the rows of x that a row reads exceed the nearest cache, so that a prefetch saves time.
 template <class T, class I> bool is_far(const Step<T, I>& s, int64_t i) {
     const int64_t begin = s.indptr[i], end = s.indptr[i + 1];
     const int64_t reach = begin < end ? std::abs(int64_t(s.indices[end - 1]) - int64_t(s.indices[begin])) : 0;
@@ -191,7 +192,7 @@ template <Reach REACH, class T, class I> void step_tiles(const Step<T, I>& s, Ro
     if (WIDEST > 16 * UNIT && c + 16 * UNIT <= n) step_tile<16 * UNIT, REACH>(s, rows, c), c += 16 * UNIT;
     if (WIDEST > 8 * UNIT && c + 8 * UNIT <= n) step_tile<8 * UNIT, REACH>(s, rows, c), c += 8 * UNIT;
     if (c + 4 * UNIT <= n) step_tile<4 * UNIT, REACH>(s, rows, c), c += 4 * UNIT;
-    // Narrow tiles prefetch nothing, and one form with a halo or without is enough.
+    // Narrow tiles do not prefetch, so the variant with a halo is enough.
     if (c + 2 * UNIT <= n) step_tile<2 * UNIT, HALO>(s, rows, c), c += 2 * UNIT;
     if (c + UNIT <= n) step_tile<UNIT, HALO>(s, rows, c), c += UNIT;
     if (n - c == 3) step_tile<3, HALO>(s, rows, c);
@@ -204,10 +205,10 @@ void heat_step(Ints indptr, Vector<const I> indices, Vector<const T> values, Tab
                Table<T> out, Vector<const T> v, Vector<const T> w, Vector<const T> factors, Vector<T> totals,
                Vector<const T> terms, Table<T> sums, int64_t start, int64_t stop) {
     const int64_t n = out.columns;
-    need(indptr.size == out.rows + 1 && v.size == out.rows && factors.size == 3, "as many rows");
-    need(x.columns == n && halo.columns == n && w.size == n, "as many columns");
-    need(totals.size >= terms.size * out.rows * n, "a total for each term");
-    need(!sums.rows || (sums.columns == n && sums.rows * CHUNK >= out.rows), "a sum for each chunk");
+    need(indptr.size == out.rows + 1 && v.size == out.rows && factors.size == 3, "indptr, v and out must have the same number of rows");
+    need(x.columns == n && halo.columns == n && w.size == n, "x, halo, w and out must have the same number of columns");
+    need(totals.size >= terms.size * out.rows * n, "totals must have one block for each term");
+    need(!sums.rows || (sums.columns == n && sums.rows * CHUNK >= out.rows), "sums must have one row for each chunk");
     const Rows rows(start, stop, out.rows);
     const Step<T, I> s{indptr, indices, values, x, halo, out, v, w, factors[0], factors[1], factors[2],
                        totals.data, terms, sums};

@@ -1,9 +1,9 @@
-// The random stream: Philox words, and Gaussians and signs from them.
+// The random stream: Philox words, and Gaussians and signs computed from them.
 //
 // Contract: entry (i, j) of `out` is a function of the 128-bit key, of the address (distribution,
 // version), of row id rows[i] and of column first_column + j only. Philox4x64-10 (Salmon et al.
 // 2011, as in numpy.random.Philox) at counter (tile, row, address) gives 4 words: 8 Gaussians or
-// 256 signs. Computed in float64, then rounded to the type of `out`. Logarithm, sine and cosine are
+// 256 signs. They are computed in float64, then rounded to the type of `out`. Logarithm, sine and cosine are
 // polynomials, because the last digits of mathematics libraries differ between machines.
 #include "elementary.hpp"
 
@@ -46,13 +46,13 @@ constexpr double SIN[] = {1 / 355687428096000., -1 / 1307674368000., 1 / 6227020
 constexpr double COS[] = {1 / 20922789888000., -1 / 87178291200., 1 / 479001600., -1 / 3628800.,
                           1 / 40320., -1 / 720., 1 / 24., -1 / 2., 1.};
 
-// An integer below 2^51 in size, exactly: instruction sets before AVX-512 convert no vectors of them.
+// Converts an integer below 2^51 exactly. Instruction sets before AVX-512 cannot convert vectors.
 ALWAYS_INLINE double exact(uint64_t integer) {
     return as_double(integer + 0x4338000000000000) - 6755399441055744.0;  // 2^52 + 2^51
 }
 
 // Two independent Gaussians from each word. The high half gives the radius, the low half the
-// direction: 29 bits within an octant, one that swaps the two coordinates, and their two signs.
+// direction: 29 bits for the angle in an octant, one to swap the two coordinates, and two signs.
 ALWAYS_INLINE void box_muller(const uint64_t* RESTRICT words, double* RESTRICT pairs, int64_t n) {
     for (int64_t j = 0; j < n; ++j) {
         // log(uniform / 2^32) = exponent log 2 + log(mantissa)
@@ -79,7 +79,7 @@ ALWAYS_INLINE void box_muller(const uint64_t* RESTRICT words, double* RESTRICT p
 template <class T>
 void gaussian_entries(Table<T> out, Vector<const uint64_t> rows, int64_t first_column,
                       Vector<const uint64_t> address, Vector<const uint64_t> key) {
-    need(rows.size == out.rows && address.size == 2 && key.size == 2, "a row id for each row");
+    need(rows.size == out.rows && address.size == 2 && key.size == 2, "rows must have one id for each row of out");
     const int64_t first_tile = first_column / 8, last_tile = (first_column + out.columns + 7) / 8;
     const int64_t n_tiles = last_tile - first_tile;
     std::vector<uint64_t> words(4 * n_tiles);
@@ -97,7 +97,7 @@ void gaussian_entries(Table<T> out, Vector<const uint64_t> rows, int64_t first_c
 template <class T>
 void rademacher_entries(Table<T> out, Vector<const uint64_t> rows, int64_t first_column,
                         Vector<const uint64_t> address, Vector<const uint64_t> key) {
-    need(rows.size == out.rows && address.size == 2 && key.size == 2, "a row id for each row");
+    need(rows.size == out.rows && address.size == 2 && key.size == 2, "rows must have one id for each row of out");
     for (int64_t i = 0; i < out.rows; ++i) {
         uint64_t words[4];
         for (int64_t j = 0; j < out.columns;) {

@@ -1,4 +1,4 @@
-"""Computation on the cluster; results are on storage or in workers' memory."""
+"""Computation on the cluster, with results on storage or in the memory of workers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
+from itertools import pairwise
 from threading import RLock
 from typing import Any, NamedTuple
 
@@ -25,8 +26,8 @@ from heatsketch._core.progress import has_callback, steps
 from heatsketch.engines._dask._storage import Journal, Storage, read_block, write_block
 from heatsketch.exceptions import HeatSketchError, NotStorableError
 
-RETRIES = 3  # of a task that raised, since storage may be temporarily unavailable
-# Stages for callbacks, by prefixes of the names of tasks; all other tasks are products.
+RETRIES = 3  # of a task that fails, since storage may be temporarily unavailable
+# Stages that are reported as progress, by prefixes of names of tasks. All other tasks are products.
 STAGES = {
     "reading": ("digest-",),
     "lists": ("sample-", "root-", "deal-", "branch-", "tree-", "parts-", "probes-"),
@@ -36,7 +37,7 @@ STAGES = {
     "normalization": ("rows-", "of-rows-", "result-"),
     "output": ("sorted-", "take-"),
 }
-# The configuration of dask is global: a second fit in this process waits for the first.
+# A second fit in this process waits for the first, since the configuration of dask is global.
 _ONE_AT_A_TIME = RLock()
 
 
@@ -59,6 +60,18 @@ def graph_of(name: str, tasks: Any, inputs: Any = ()) -> HighLevelGraph:
 def lazy_array(name: str, tasks: Any, inputs: Any, chunks: Any, dtype: Any) -> da.Array:
     """Return the array whose blocks are the results of some tasks."""
     return da.Array(graph_of(name, tasks, inputs), name, chunks, dtype=dtype)
+
+
+def in_blocks(cluster: Cluster, block: np.ndarray, starts: tuple[int, ...]) -> da.Array:
+    """Write an array to storage in blocks of rows."""
+    name = cluster.storage.name("vector", starts, block.dtype.str, block)
+    tasks: dict[Any, Any] = {}
+    for b, (start, stop) in enumerate(pairwise(starts)):
+        path = cluster.storage.block(name, b)
+        write_block(block[start:stop], path)
+        tasks[(name, b, 0)[: 1 + block.ndim]] = (read_block, path)
+    chunks = (tuple(np.diff(starts).tolist()), block.shape[1:])[: block.ndim]
+    return lazy_array(name, tasks, [], chunks, block.dtype)
 
 
 def delayed(name: str, tasks: Any, inputs: Any = ()) -> list[Delayed]:
@@ -94,19 +107,18 @@ class Cluster:
         """The client; raises if it is no longer connected."""
         if self.client.status != "running":
             raise HeatSketchError(
-                f"client={self.client!r} is not connected any more, and with it the cluster that "
-                "this model was fitted on; fit with a client of your own, DaskEngine(client), and "
-                "leave it open."
+                f"client={self.client!r} is no longer connected to the cluster on which this model "
+                "was fitted; fit with your own client, DaskEngine(client), and leave it open."
             )
         return self.client
 
     def keep(self, *arrays: da.Array) -> list[da.Array]:
         """Compute arrays and write them to storage; return arrays that read them."""
-        wanted = list({a.name: a for a in arrays if not self.has(a)}.values())
-        if wanted:
-            names = {_stage_of(array.name) for array in wanted}
-            tasks = [task for array in wanted for task in self._write_tasks(array)]
-            self.run(tasks, stage=names.pop() if len(names) == 1 else "products")
+        missing = {a.name: a for a in arrays if not self.has(a)}
+        if missing:
+            stages = {_stage_of(name) for name in missing}
+            tasks = [task for array in missing.values() for task in self._write_tasks(array)]
+            self.run(tasks, stage=stages.pop() if len(stages) == 1 else "products")
         return [a if a.name.startswith("kept-") else self.kept(a) for a in arrays]
 
     def kept(self, array: da.Array) -> da.Array:
@@ -119,9 +131,9 @@ class Cluster:
         return lazy_array(name, tasks, [], array.chunks, array.dtype)
 
     def as_if_kept(self, array: da.Array) -> da.Array:
-        """Return an array under the name that it had when it was on storage.
+        """Return an array under the name that it had on storage.
 
-        The names of all arrays computed from it derive from that name.
+        The names of all arrays computed from it are derived from that name.
         """
         name = f"kept-{array.name}"
         tasks = {(name, *key[1:]): (_itself, key) for key in _keys(array)}
@@ -152,12 +164,12 @@ class Cluster:
                     done()
             return self.client.gather(futures)
         except BaseException:
-            # Otherwise they would continue, and the next attempt would get this error. They are
-            # not cancelled: that takes time, and would affect an immediate second attempt.
+            # Release the tasks, so that they stop and a second attempt does not get this error. Not
+            # cancelled: that takes time, and would also cancel an immediate second attempt.
             for future in futures:
                 future.release()
             if self.client.status == "running":
-                self.client.sync(asyncio.sleep, 0)  # waits until the client's thread has done so
+                self.client.sync(asyncio.sleep, 0)  # wait until the client has released them
             raise
 
     def over_chunks(
@@ -183,12 +195,12 @@ class Cluster:
     def _stage(self, name: str, calls: list[tuple], inputs: list[Any]) -> list[Any]:
         """Run tasks, or return their results from the journal."""
 
-        def ask() -> list[Any]:
+        def compute() -> list[Any]:
             n_threads = max(1, self.n_threads // len(calls))
             tasks = {(name, i): (within_threads, n_threads, *call) for i, call in enumerate(calls)}
             return self.run(delayed(name, tasks, inputs), stage=_stage_of(name))
 
-        return self.journal.answer(name, ask)
+        return self.journal.answer(name, compute)
 
     def hold(self, *arrays: da.Array) -> list[da.Array]:
         """Start to compute arrays in the memory of workers; return immediately."""
@@ -197,21 +209,21 @@ class Cluster:
     def __reduce__(self) -> Any:
         """Raise: models whose arrays are on storage cannot be pickled."""
         raise NotStorableError(
-            f"{self.client!r} cannot be pickled, nor can what was fitted there; write the "
-            "embedding with model.embedding_.to_zarr(path), and keep the folder of the engine: a "
-            "fit of the same points with the same options finds its graph there."
+            f"A model fitted on {self.client!r} cannot be pickled; save the embedding with "
+            "model.embedding_.to_zarr(path), and keep the folder of the engine: a fit of the same "
+            "points with the same options uses the graph that is stored there."
         )
 
     @contextmanager
     def working(self) -> Iterator[None]:
         """Compute all dask arrays of this block here, and record small results."""
         # Fused tasks would have a new name each time.
-        plain = {"optimization.fuse.active": False}
-        with _ONE_AT_A_TIME, dask.config.set({"scheduler": _Answers(self), **plain}):
+        options = {"scheduler": _Scheduler(self), "optimization.fuse.active": False}
+        with _ONE_AT_A_TIME, dask.config.set(options):
             yield
 
 
-class _Answers:
+class _Scheduler:
     """Scheduler function that dask calls to compute something."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -220,20 +232,20 @@ class _Answers:
     def __call__(self, graph: Any, keys: Any, **options: Any) -> Any:
         name = sha256(repr(_lasting_names(graph, keys)).encode()).hexdigest()[:32]
 
-        def ask() -> Any:
+        def compute() -> Any:
             return self.cluster.connection.get(graph, keys, retries=RETRIES, **options)
 
-        return self.cluster.journal.answer(name, ask)
+        return self.cluster.journal.answer(name, compute)
 
     def __reduce__(self) -> Any:
-        """Pickle as an empty string: restarted workers get this process's settings."""
-        return str, ()  # an empty string names no scheduler
+        """Pickle as an empty string, which means no scheduler, in the settings of new workers."""
+        return str, ()
 
 
 def _lasting_names(graph: Any, keys: Any) -> list[str]:
-    """Return reproducible names of the requested results.
+    """Return the names of the requested results, which are the same in every run.
 
-    Dask combines them in a final task, whose name is new each time.
+    Dask combines the results in a final task, which has a new name each time.
     """
     names: list[str] = []
     for key in flatten([keys]):

@@ -15,15 +15,15 @@ from heatsketch.engines._dask._halo import with_halo
 def label_components(K: Any, eps: float) -> tuple[int, Any]:
     """Label the components connected by links of sufficient weight.
 
-    A link counts if it exceeds ``eps`` times the largest entry in the row of one of its ends. A
-    component of a block is named by its first row.
+    The weight must exceed ``eps`` times the largest entry in the row of one of its ends. The name
+    of a component of a block is its first row.
     """
     least = K.map_rows(partial(_least, eps))
     names = K.with_rows(_names, [least], np.int64)
     (names,) = K.cluster.keep(names)
-    found = K.results_with_rows(_joints, [least, names])
-    known = np.unique(np.concatenate([own for own, _ in found]))
-    joints = np.searchsorted(known, np.concatenate([pairs for _, pairs in found]))
+    blocks = K.results_with_rows(_joints, [least, names])
+    known = np.unique(np.concatenate([own for own, _ in blocks]))
+    joints = np.searchsorted(known, np.concatenate([pairs for _, pairs in blocks]))
     graph = sparse.coo_array((np.ones(len(joints)), joints.T), shape=(len(known), len(known)))
     n_components, components = connected_components(graph, directed=False)
     labels = names.map_blocks(_numbered, known=known, components=components, dtype=np.int32)
@@ -43,7 +43,7 @@ def _least(eps: float, matrix: sparse.csr_array) -> np.ndarray:
 
 
 def _strong(matrix: sparse.csr_array, least: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the links that count."""
+    """Return the ends of links of sufficient weight."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     strong = matrix.data > np.minimum(least[rows], least[matrix.indices])
     return rows[strong], matrix.indices[strong]
@@ -68,6 +68,6 @@ def _joints(
     """Return the names of components of a block, and pairs joined by links."""
     rows, columns = _strong(matrix, with_halo(least))
     across = columns >= matrix.shape[0]
-    every = with_halo(names)
-    pairs = np.column_stack([every[rows[across]], every[columns[across]]])
+    all_names = with_halo(names)
+    pairs = np.column_stack([all_names[rows[across]], all_names[columns[across]]])
     return np.unique(names[0]), np.unique(pairs, axis=0)

@@ -34,28 +34,25 @@ def connected(client: Any, *, allow_unencrypted: bool) -> Iterator[Client]:
     """Yield the given client, or one of a new cluster of local processes."""
     if client is None:
         local = processes()
-        # By default, a worker that is killed again while it restarts is given up after 15 seconds.
-        back = dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"})
-        with back, local, Client(local, set_as_default=False) as joined, _patient(joined):
-            yield joined
+        # By default, a worker that is killed while it restarts is not restarted after 15 seconds.
+        config = dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"})
+        with config, local, Client(local, set_as_default=False) as new, _more_failures(new):
+            yield new
         return
     if not isinstance(client, Client):
-        with Client(client, set_as_default=False) as joined:
-            _check_encrypted(joined, allow_unencrypted)
-            with _patient(joined):
-                yield joined
+        with Client(client, set_as_default=False) as new:
+            _check_encrypted(new, allow_unencrypted)
+            with _more_failures(new):
+                yield new
         return
     _check_encrypted(client, allow_unencrypted)
-    with _patient(client):
+    with _more_failures(client):
         yield client
 
 
 @contextmanager
-def _patient(client: Client) -> Iterator[None]:
-    """Raise the number of workers that may die before a task fails.
-
-    In a long job workers die one by one.
-    """
+def _more_failures(client: Client) -> Iterator[None]:
+    """Let more workers die before a task fails, since many may die in a long job."""
     before = client.run_on_scheduler(_allow_failures, ALLOWED_FAILURES)
     try:
         yield
@@ -74,7 +71,6 @@ def _check_encrypted(client: Client, allowed: bool) -> None:
     if allowed or parts.scheme in {"tls", "inproc", "wss"} or parts.hostname in LOOPBACK:
         return
     raise HeatSketchError(
-        f"client={address!r} is reached without encryption, and anyone who reaches a scheduler can "
-        "run anything on its workers; use tls://, or pass allow_unencrypted=True in a network "
-        "that you trust."
+        f"client={address!r} is not encrypted, and anyone who can connect to a scheduler can "
+        "execute code on its workers; use tls://, or allow_unencrypted=True in a trusted network."
     )

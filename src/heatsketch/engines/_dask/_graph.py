@@ -1,7 +1,7 @@
 """Neighbour graph on a cluster: search in blocks, symmetrize across blocks.
 
-The rule is that of :mod:`heatsketch.graph._ivf`, and so is the graph: with the same tree, probes
-and order, every entry is the same, whatever the blocks are.
+The rule is that of :mod:`heatsketch.graph._ivf`. With the same tree, probes and order, every entry
+of the graph is the same for any blocks.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from heatsketch.engines._dask._matrix import BlockMatrix, stored_matrix
 from heatsketch.engines._dask._storage import read_block, write_block
 from heatsketch.exceptions import ScaleError
 from heatsketch.graph._ivf import (
-    Found,
     ListTree,
+    NeighborRows,
     index_dtype,
+    last_distances,
+    points_in_reach,
     reversed_rows,
     search_lists,
-    search_within,
-    second_radii,
     sort_rows,
-    squared_radii,
     union_of,
 )
 from heatsketch.graph._metrics import LIST_METRICS, check_nonzero_rows
@@ -54,40 +53,39 @@ def _file(lists: BlockLists, part: str, b: int) -> Path:
 def _probed(lists: BlockLists, probes: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return the points of all probed lists, their indices, starts and probes.
 
-    Lists are renumbered in their order, so that ties are broken in the same way.
+    Lists keep their order when they are renumbered, so that ties are broken in the same way.
     """
     starts = lists.list_starts
-    wanted = np.unique(probes)
-    wanted = wanted[wanted >= 0]
-    sizes = starts[wanted + 1] - starts[wanted]
+    probed = np.unique(probes)
+    probed = probed[probed >= 0]
+    sizes = starts[probed + 1] - starts[probed]
     # Read adjacent lists together.
-    breaks = np.flatnonzero(np.diff(wanted) > 1) + 1
-    runs = np.split(wanted, breaks)
+    breaks = np.flatnonzero(np.diff(probed) > 1) + 1
+    runs = np.split(probed, breaks)
     parts = [(int(starts[run[0]]), int(starts[run[-1] + 1])) for run in runs]
     points = np.concatenate([lists.rows_between("points", *part) for part in parts])
     places = np.concatenate([np.arange(*part) for part in parts])
     numbers = np.full(len(starts), -1, np.int32)  # the last entry is for the padding -1
-    numbers[wanted] = np.arange(len(wanted))
+    numbers[probed] = np.arange(len(probed))
     return points, places, np.cumsum([0, *sizes]), numbers[probes]
 
 
 def _search(b: int, lists: BlockLists, n_neighbors: int) -> None:
-    """Write the neighbours of the points of a block, also grouped by neighbour."""
+    """Write the neighbours of the points of a block, by point and by neighbour."""
     queries, probes = (np.array(lists.part(part, b)) for part in ("points", "probes"))
     points, places, starts, probes = _probed(lists, probes)
-    found = search_lists(queries, probes, points, starts, n_neighbors)
-    radii = squared_radii(found, n_neighbors)
-    ties = second_radii(found, n_neighbors, queries, points)
-    sort_rows(found)
-    back = reversed_rows(found, len(points))
+    nearest = search_lists(queries, probes, points, starts, n_neighbors)
+    radii, ties = last_distances(nearest, n_neighbors, queries, points)
+    sort_rows(nearest)
+    back = reversed_rows(nearest, len(points))
     dtype = index_dtype(lists.starts[-1], 0)
-    sources = back.ids.astype(dtype) + dtype(lists.starts[b])  # the sum may overflow int32
+    sources = back.ids.astype(dtype) + dtype(lists.starts[b])  # not in int32, which may overflow
     for part, array in (
         ("radii", radii),
         ("ties", ties),
-        ("found-indptr", found.indptr),
-        ("found-ids", places.astype(dtype)[found.ids]),
-        ("found-squares", found.squares),
+        ("found-indptr", nearest.indptr),
+        ("found-ids", places.astype(dtype)[nearest.ids]),
+        ("found-squares", nearest.squares),
         ("back-places", places),
         ("back-indptr", back.indptr),
         ("back-ids", sources),
@@ -97,21 +95,21 @@ def _search(b: int, lists: BlockLists, n_neighbors: int) -> None:
 
 
 def _join(b: int, lists: BlockLists, metric: str) -> list[tuple[int, int, int]]:
-    """Write the symmetric rows of a block; return the rows of others they need."""
+    """Write the symmetric rows of a block; return the rows of other blocks that it needs."""
     parts = ("found-indptr", "found-ids", "found-squares")
-    found = Found(*(read_block(_file(lists, part, b)) for part in parts))
-    graph = union_of(found, _found_by_others(b, lists), lists.starts[-1])
+    nearest = NeighborRows(*(read_block(_file(lists, part, b)) for part in parts))
+    graph = union_of(nearest, _reversed_neighbors(b, lists), lists.starts[-1])
     graph.data = LIST_METRICS[metric][1](graph.data)
     if not np.isfinite(graph.data).all():
         raise ScaleError(
-            f"metric={metric!r} gives squared distances beyond {graph.dtype}; rescale X."
+            f"metric={metric!r} gives squared distances that overflow {graph.dtype}; rescale X."
         )
     needs = write_matrix(lists.storage, f"graph-{lists.name}", b, graph, lists.starts)
     return [(owner, *rows) for owner, rows in needs.items()]
 
 
-def _found_by_others(b: int, lists: BlockLists) -> Found:
-    """Return the points that find those of a block, in order."""
+def _reversed_neighbors(b: int, lists: BlockLists) -> NeighborRows:
+    """Return, for each point of a block, the points whose neighbour it is, in order."""
     start, stop = lists.starts[b : b + 2]
     targets, sources, squares = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
     for c in range(len(lists.starts) - 1):
@@ -125,12 +123,12 @@ def _found_by_others(b: int, lists: BlockLists) -> Found:
     return _by_target(targets, sources, squares, stop - start)
 
 
-def _by_target(targets: list, sources: list, squares: list, n_targets: int) -> Found:
-    """Group sources by the target that they find, keeping the order of sources."""
+def _by_target(targets: list, sources: list, squares: list, n_targets: int) -> NeighborRows:
+    """Group links by target, and keep the order of their sources."""
     target = np.concatenate(targets)
     order = np.argsort(target, kind="stable")
     counts = np.bincount(target, minlength=n_targets)
-    return Found(
+    return NeighborRows(
         np.concatenate([[0], np.cumsum(counts)]),
         np.concatenate(sources)[order],
         np.concatenate(squares)[order],
@@ -142,9 +140,9 @@ def _by_target(targets: list, sources: list, squares: list, n_targets: int) -> F
 
 @dataclass(frozen=True, eq=False)
 class BlockNeighbors:
-    """Training points on storage, and the rule for their neighbours.
+    """Training points on storage, and the rule that selects neighbours of new points.
 
-    They can be read wherever the storage is accessible, without a cluster.
+    No cluster is needed to use them, only access to the storage.
     """
 
     block_lists: BlockLists
@@ -152,8 +150,8 @@ class BlockNeighbors:
     n_neighbors: int
     n_features: int
     order: Any
-    points: Any = None
-    lists: Any = True  # tells estimators that there are lists
+    points = None
+    is_listed = True
 
     @cached_property
     def tree(self) -> ListTree:
@@ -169,33 +167,23 @@ class BlockNeighbors:
         n_probes = lists.part("probes", 0).shape[1]
         probes = self.tree.nearest_lists(new, n_probes)
         points, places, starts, numbers = _probed(lists, probes)
-        found = search_lists(new, numbers, points, starts, self.n_neighbors)
-        sort_rows(found)
+        nearest = search_lists(new, numbers, points, starts, self.n_neighbors)
+        sort_rows(nearest)
         dtype = index_dtype(lists.starts[-1], 0)
-        found = found._replace(ids=places.astype(dtype)[found.ids])
-        d2 = union_of(found, self._found_by_points(new, probes[:, 0]), lists.starts[-1])
+        nearest = nearest._replace(ids=places.astype(dtype)[nearest.ids])
+        d2 = union_of(nearest, self._points_in_reach(new, probes[:, 0]), lists.starts[-1])
         d2.data = from_squares(d2.data)
         return d2
 
-    def _found_by_points(self, new: np.ndarray, own_lists: np.ndarray) -> Found:
-        """Return the points that have the new points within their radii."""
-        lists, n_lists = self.block_lists, self.tree.n_lists
-        looked_into = np.zeros(n_lists + 1, bool)  # the last entry is for the padding -1
-        looked_into[own_lists] = True
-        order = np.argsort(own_lists, kind="stable")
-        starts = np.searchsorted(own_lists[order], np.arange(n_lists + 1))
-        dtype = index_dtype(lists.starts[-1], 0)
-        targets, sources, squares = [np.zeros(0, np.int64)], [np.zeros(0, dtype)], [new[:0, 0]]
-        for b in range(len(lists.starts) - 1):
-            probes = lists.part("probes", b)
-            probing = np.flatnonzero(looked_into[probes].any(axis=1))
-            if not len(probing):
-                continue
-            parts = ("points", "radii", "ties")
-            points, *limits = (lists.part(part, b)[probing] for part in parts)
-            found = search_within(points, probes[probing], new[order], starts, *limits)
-            targets.append(order[found.ids])
-            finders = np.repeat(probing + lists.starts[b], np.diff(found.indptr))
-            sources.append(finders.astype(dtype))
-            squares.append(found.squares)
+    def _points_in_reach(self, new: np.ndarray, own_lists: np.ndarray) -> NeighborRows:
+        """Return the points within whose radii the new points are."""
+        lists, dtype = self.block_lists, index_dtype(self.block_lists.starts[-1], 0)
+        targets, sources, squares = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
+        for b, start in enumerate(lists.starts[:-1]):
+            parts = ("points", "probes", "radii", "ties")
+            trained = tuple(lists.part(part, b) for part in parts)
+            back = points_in_reach(new, own_lists, self.tree.n_lists, trained)
+            targets.append(np.repeat(np.arange(len(new)), np.diff(back.indptr)))
+            sources.append(back.ids.astype(dtype) + dtype(start))
+            squares.append(back.squares)
         return _by_target(targets, sources, squares, len(new))

@@ -1,9 +1,9 @@
 """Exchange of rows between blocks.
 
-The columns of a block are its own rows, followed by the rows of other blocks in which it has
-entries, in order: its halo. The list of these is computed once. A product needs the values of its
-operand in the halo. One task for each pair of adjacent blocks takes a few rows of one block, and
-its result is sent to the other.
+The columns of a block are its own rows, followed by its halo: the rows of other blocks in which it
+has entries, in order. The list of these rows is computed once. A product needs the rows of its
+operand in the halo. For each pair of adjacent blocks, one task selects these rows in one block, and
+dask sends them to the other.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Halo:
     starts : tuple of int
         First row of each block, and the end of the last one.
     needs : tuple of dicts
-        For each block, the range of its list that names rows of each other block.
+        For each block, the range of its list with rows of each other block.
     """
 
     storage: Storage
@@ -115,9 +115,9 @@ def halo_path(storage: Storage, name: str, b: int) -> Path:
 def write_matrix(
     storage: Storage, name: str, b: int, matrix: sparse.csr_array, starts: tuple[int, ...]
 ) -> dict[int, tuple[int, int]]:
-    """Write a block with renumbered columns; return the rows of others it needs.
+    """Write a block with renumbered columns; return the rows of other blocks that it needs.
 
-    The order of entries is kept, since it determines how sums are rounded.
+    The order of entries is kept, since the rounding of sums depends on it.
     """
     start, stop = starts[b], starts[b + 1]
     columns = np.unique(matrix.indices)

@@ -1,8 +1,8 @@
 """Partition of points by inverted lists into blocks on storage.
 
-In the first pass each chunk of points is assigned to lists and written to files, sorted by list. In
-the second pass each block collects its rows from all these files, which are memory-mapped, so that
-only these rows are read.
+In the first pass, the points of each chunk are assigned to lists and written to files, sorted by
+list. In the second pass, each block collects its rows from all these files. They are memory-mapped,
+so that only these rows are read.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _root(b: int, lists: BlockLists, sizes: list[int]) -> int:
 
 
 def _taken(lists: BlockLists, part: str, sizes: list[int], places: np.ndarray) -> np.ndarray:
-    """Return rows by index, in order, as if the files were concatenated."""
+    """Return rows of the concatenated files, by sorted indices."""
     ends = np.cumsum(sizes)
     parts = np.split(places, np.searchsorted(places, ends[:-1]))
     return np.concatenate(
@@ -251,16 +251,16 @@ def _count(b: int, lists: BlockLists, n_chunks: int) -> None:
 def _gather(b: int, lists: BlockLists, n_chunks: int) -> None:
     """Write a block: a range of points in list order."""
     list_starts, (start, stop) = lists.list_starts, lists.starts[b : b + 2]
-    # A list may begin in the block before, or end in the next.
+    # A list may begin in the previous block, or end in the next one.
     first = int(np.searchsorted(list_starts, start, side="right")) - 1
     last = int(np.searchsorted(list_starts, stop, side="left"))
-    found: dict[str, list[np.ndarray]] = {part: [] for part in PARTS}
+    chunks: dict[str, list[np.ndarray]] = {part: [] for part in PARTS}
     for i in range(n_chunks):
         files = {part: lists.part(f"sorted-{part}", i) for part in PARTS}
         rows = slice(*np.searchsorted(files["probes"][:, 0], [first, last]))
         for part in PARTS:
-            found[part].append(files[part][rows])
-    arrays = {part: np.concatenate(parts) for part, parts in found.items()}
+            chunks[part].append(files[part][rows])
+    arrays = {part: np.concatenate(parts) for part, parts in chunks.items()}
     order = np.argsort(arrays["probes"][:, 0], kind="stable")
     order = order[start - list_starts[first] : stop - list_starts[first]]
     for part, array in arrays.items():

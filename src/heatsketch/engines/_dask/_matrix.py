@@ -16,7 +16,8 @@ from distributed import futures_of
 from scipy import sparse
 
 from heatsketch._core.partitioned import RowBlocks
-from heatsketch._core.row_chunks import multiply_vector, scaled_values
+from heatsketch._core.row_chunks import multiply_vector
+from heatsketch.diffusion._operator import multiply_block, scaled_matrix
 from heatsketch.engines._dask._cluster import (
     RETRIES,
     Cluster,
@@ -46,6 +47,11 @@ class BlockMatrix(RowBlocks):
         return self.halo.starts[-1], self.halo.starts[-1]
 
     @property
+    def starts(self) -> tuple[int, ...]:
+        """First row of each block, and the end of the last one."""
+        return self.halo.starts
+
+    @property
     def n_threads(self) -> int:
         """Threads per block: those of all workers, divided by the number of blocks."""
         return max(1, self.cluster.n_threads // self.halo.n_blocks)
@@ -66,7 +72,7 @@ class BlockMatrix(RowBlocks):
     @cached_property
     def resident(self) -> BlockMatrix:
         """The same matrix, in the memory of workers."""
-        # Not pinned to workers: if one died, no other worker could run its tasks.
+        # Not bound to workers: if one dies, another must run its tasks.
         blocks = [Delayed(key, self.graph, layer=self.name) for key in self.__dask_keys__()]
         held = self.cluster.connection.persist(blocks, retries=RETRIES, optimize_graph=False)
         futures = {block.key: futures_of(block)[0] for block in held}
@@ -84,7 +90,7 @@ class BlockMatrix(RowBlocks):
         """Return the array of the results of a function for each block.
 
         Its arguments are the block, its first row, and for each array a list: the rows of the
-        block, followed by those of its halo, by owner.
+        block, followed by the rows of its halo from each other block.
         """
         x = arrays[0]
         name = f"of-rows-{self._token(function, arrays)}"
@@ -97,8 +103,8 @@ class BlockMatrix(RowBlocks):
         name = f"result-{self._token(function, arrays)}"
         tasks, inputs = self._tasks(function, arrays)
         layer = {(name, b): task for b, task in enumerate(tasks)}
-        wanted, stage = delayed(name, layer, inputs), "normalization"
-        return self.cluster.journal.answer(name, lambda: self.cluster.run(wanted, stage=stage))
+        results, stage = delayed(name, layer, inputs), "normalization"
+        return self.cluster.journal.answer(name, lambda: self.cluster.run(results, stage=stage))
 
     def _token(self, function: Callable[..., Any], arrays: list[da.Array]) -> str:
         return tokenize(self.name, function, [array.name for array in arrays])
@@ -126,19 +132,24 @@ class BlockMatrix(RowBlocks):
         """Return a vector of ones."""
         return da.ones(self.shape[0], chunks=(self.halo.chunks,))
 
-    def map_blocks(self, function: Callable[[Any], Any]) -> BlockMatrix:
+    def product(self, block: da.Array) -> da.Array:
+        """Multiply a block of columns in the dtype of the entries, and store the product."""
+        product = self.resident.with_rows(_block_product, [block], self.dtype)
+        return self.cluster.keep(product)[0]
+
+    def map_blocks(self, function: Callable[[Any], Any], dtype: Any = None) -> BlockMatrix:
         """Return the matrix whose blocks are a function of these."""
-        name = f"matrix-{tokenize(self.name, function)}"
+        name = f"matrix-{tokenize(self.name, function, dtype)}"
         work = within_threads, self.n_threads, function
         tasks = {(name, b): (*work, (self.name, b)) for b in range(self.halo.n_blocks)}
-        return self._another(name, tasks, [self])
+        return self._another(name, tasks, [self], dtype)
 
-    def map_rows(self, function: Callable[[Any], np.ndarray]) -> da.Array:
+    def map_rows(self, function: Callable[[Any], np.ndarray], dtype: Any = None) -> da.Array:
         """Return the vector of the results of a function for the rows of each block."""
         name = f"rows-{tokenize(self.name, function)}"
         work = within_threads, self.n_threads, function
         tasks = {(name, b): (*work, (self.name, b)) for b in range(self.halo.n_blocks)}
-        vector = lazy_array(name, tasks, [self], (self.halo.chunks,), self.dtype)
+        vector = lazy_array(name, tasks, [self], (self.halo.chunks,), dtype or self.dtype)
         return self.cluster.keep(vector)[0]
 
     def scaled(self, left: da.Array, right: da.Array) -> BlockMatrix:
@@ -156,9 +167,9 @@ class BlockMatrix(RowBlocks):
         """Label components of each block, then join them by links across blocks."""
         return label_components(self, eps)
 
-    def _another(self, name: str, tasks: dict, inputs: list[Any]) -> BlockMatrix:
+    def _another(self, name: str, tasks: dict, inputs: list[Any], dtype: Any = None) -> BlockMatrix:
         graph = graph_of(name, tasks, inputs)
-        return BlockMatrix(self.cluster, self.halo, self.dtype, name, graph)
+        return BlockMatrix(self.cluster, self.halo, np.dtype(dtype or self.dtype), name, graph)
 
 
 def stored_matrix(cluster: Cluster, halo: Halo, dtype: Any) -> BlockMatrix:
@@ -170,6 +181,10 @@ def stored_matrix(cluster: Cluster, halo: Halo, dtype: Any) -> BlockMatrix:
     return BlockMatrix(cluster, halo, np.dtype(dtype), halo.name, graph)
 
 
+def _block_product(matrix: Any, start: int, block: list[np.ndarray]) -> np.ndarray:
+    return multiply_block(matrix, with_halo(block))
+
+
 def _row_products(matrix: Any, start: int, vector: list[np.ndarray]) -> np.ndarray:
     return multiply_vector(matrix, with_halo(vector))
 
@@ -177,5 +192,4 @@ def _row_products(matrix: Any, start: int, vector: list[np.ndarray]) -> np.ndarr
 def _scaled(
     matrix: Any, start: int, left: list[np.ndarray], right: list[np.ndarray]
 ) -> sparse.csr_array:
-    values = scaled_values(matrix, left[0], with_halo(right))
-    return sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
+    return scaled_matrix(matrix, left[0], with_halo(right))

@@ -10,10 +10,11 @@ import dask.array as da
 import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
+from scipy import sparse
 
-from heatsketch._core.partitioned import from_each_block
+from heatsketch._core.partitioned import from_each_block, in_memory
 from heatsketch.diffusion._operator import HeatOperator, chunk_sums, stationary_ratio
-from heatsketch.engines._dask._cluster import graph_of, within_threads
+from heatsketch.engines._dask._cluster import graph_of, in_blocks, within_threads
 from heatsketch.engines._dask._halo import Halos, with_halo
 
 STEP = "heat-step"
@@ -35,8 +36,9 @@ def _squared_lengths(v: np.ndarray) -> np.ndarray:
 class BlockHeatOperator:
     """The operator ``A`` for dask arrays that are chunked in its blocks of rows.
 
-    A step is started immediately, without waiting for its result. But every ``checkpoint_every``
-    steps the results are written to storage first, from where later steps can be recomputed.
+    A step is started without waiting for the result of the previous one. But every
+    ``checkpoint_every`` steps the results are written to storage, from which later steps can be
+    computed again.
     """
 
     matrix: Any
@@ -58,16 +60,30 @@ class BlockHeatOperator:
 
     def __matmul__(self, block: da.Array) -> da.Array:
         """Multiply by a vector or a block of column vectors, and store the product."""
+        if block.ndim > 1:
+            return self.matrix.product(block)
         matrix = self.matrix.resident
-        if block.ndim == 1:
-            product = matrix.with_rows(_vector_product, [block], self.dtype)
-        else:
-            product = matrix.with_rows(_block_product, [block], self.dtype)
+        product = matrix.with_rows(_vector_product, [block], self.dtype)
         return matrix.cluster.keep(product)[0]
 
-    def at(self, places: np.ndarray) -> BlockHeatOperator:
-        """Return the operator with the weights that rows of new points need."""
-        return replace(self, s=np.asarray(self.s[places]))
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """First row of each block, and the end of the last one."""
+        return self.matrix.starts
+
+    def local(self) -> HeatOperator:
+        """Return the operator for blocks in memory, whose products are computed on the cluster."""
+        return LocalBlocks(ClusterMatrix(self), None, in_memory(self.stationary))
+
+    def at_columns_of(self, rows: Any) -> tuple[BlockHeatOperator, Any, np.ndarray]:
+        """Return the operator and rows with the columns that these rows use, and the columns.
+
+        The arrays of the graph are on storage, and only a few rows of them are loaded.
+        """
+        columns, places = np.unique(rows.indices, return_inverse=True)
+        shape = rows.shape[0], len(columns)
+        rows = sparse.csr_array((rows.data, places, rows.indptr), shape=shape)
+        return replace(self, s=np.asarray(self.s[columns])), rows, columns
 
     def stationary_coefficients(self, block: da.Array) -> da.Array:
         """Return the coefficient of the stationary direction in each column."""
@@ -107,7 +123,7 @@ class BlockHeatOperator:
         return y, w
 
     def _begun(self, y: da.Array, w: da.Array, sums: list, block: da.Array) -> list[da.Array]:
-        """Start a step, or read it from storage, or skip it if later results exist."""
+        """Start a step, or read it from storage, or skip it if later results are stored."""
         cluster = self.matrix.cluster
         depth = self.depths[y.name] = self.depths.get(block.name, 0) + 1
         if cluster.journal.has_passed(y.name):
@@ -169,6 +185,42 @@ class BlockHeatOperator:
         return da.Array(graph, name, ((n_columns,),), dtype=dtype)
 
 
+@dataclass(frozen=True)
+class ClusterMatrix:
+    """A matrix on a cluster, for blocks in memory."""
+
+    A: BlockHeatOperator
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return self.A.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Dtype of the products."""
+        return self.A.dtype
+
+    def hold(self, block: np.ndarray) -> da.Array:
+        """Write a block to storage, for the workers."""
+        return in_blocks(self.A.matrix.cluster, block, self.A.starts)
+
+    def __matmul__(self, block: np.ndarray) -> np.ndarray:
+        """Multiply by a vector or a block of column vectors."""
+        return in_memory(self.A @ self.hold(block))
+
+
+class LocalBlocks(HeatOperator):
+    """The operator for blocks in memory, whose steps are computed on a cluster."""
+
+    def step(self, block: Any, coefficients: Any, *, out: Any = None, **recurrence: Any) -> Any:
+        """Take a step of a recurrence; see :meth:`heatsketch.HeatOperator.step`."""
+        hold, A = self.matrix.hold, self.matrix.A
+        before = None if out is None else hold(out)
+        w = da.from_array(coefficients, chunks=-1)
+        return tuple(map(in_memory, A.step(hold(block), w, out=before, **recurrence)))
+
+
 def _picked(whole: HighLevelGraph, name: str, place: int, n_blocks: int) -> tuple[str, Any]:
     """Return one result of tasks: the name of its layer, and the graph with it."""
     layer = name if place == 0 else f"{name}-{place}"
@@ -193,11 +245,6 @@ def _vector_product(matrix: Any, start: int, vector: list[np.ndarray]) -> np.nda
     return matrix @ with_halo(vector)
 
 
-def _block_product(matrix: Any, start: int, block: list[np.ndarray]) -> np.ndarray:
-    rows = HeatOperator(matrix, None, np.zeros(matrix.shape[0], matrix.dtype))
-    return rows @ with_halo(block)
-
-
 def _step(
     matrix: Any,
     stationary: np.ndarray,
@@ -214,7 +261,7 @@ def _step(
     out = rest[0].copy() if factors[2] else None
     totals = np.array(rest[1:] if factors[2] else rest)
     rows = HeatOperator(matrix, None, _writable(stationary))
-    # Not concatenated with its halo: the copy would take half as long as the product.
+    # Not concatenated with its halo, since the copy would take half as long as the product.
     block, halo = _writable(parts[0]), with_halo([parts[0][:0], *parts[1:]])
     recurrence = {"halo": halo, "factors": factors, "out": out, "totals": totals, "terms": terms}
     y, sums = rows.step_of_rows(block, _writable(w), **recurrence)

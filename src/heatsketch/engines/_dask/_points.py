@@ -19,8 +19,6 @@ from heatsketch.engines._dask._cluster import Cluster, delayed, lazy_array
 from heatsketch.engines._dask._storage import read_block, write_block
 from heatsketch.exceptions import FileFormatError, HeatSketchError
 from heatsketch.io import open_table
-from heatsketch.io._parquet import ParquetTable
-from heatsketch.io._zarr import ZarrTable
 
 
 def read_points(cluster: Cluster, X: Any) -> Any:
@@ -36,11 +34,11 @@ def read_points(cluster: Cluster, X: Any) -> Any:
     if not isinstance(X, da.Array):
         return X
     if any(np.isnan(size) for size in X.shape):
-        # Bypass the journal: the content of an array of this name may have changed.
+        # Not through the journal, since the content of an array of this name may have changed.
         with dask.config.set(scheduler=cluster.connection.get):
             X = X.compute_chunk_sizes()
     if X.ndim != 2 or 0 in X.shape:
-        raise HeatSketchError(f"X has shape {X.shape}; give one row of numbers for each point.")
+        raise HeatSketchError(f"X must have one row for each point, but it has shape {X.shape}.")
     X = X.rechunk({1: -1})
     X = X.astype(float_dtype(X.dtype), copy=False)
     task = cluster.storage.name("digest", X.name)
@@ -48,8 +46,8 @@ def read_points(cluster: Cluster, X: Any) -> Any:
     sizes, digests = zip(*cluster.run(delayed(task, reading, [X]), stage="reading"), strict=True)
     if sizes != X.chunks[0]:
         raise HeatSketchError(
-            f"X has {sum(sizes)} rows in chunks where it said {X.shape[0]}; recompute it from what "
-            "is there now."
+            f"X has shape {X.shape}, but its chunks have {sum(sizes)} rows; create the dask array "
+            "again."
         )
     name = cluster.storage.name("points", digests, X.dtype.str)
     filled = [i for i, size in enumerate(sizes) if size]
@@ -71,21 +69,21 @@ def _rows(n_columns: int, dtype: Any, multiple: int = 1) -> int:
 def _from_file(path: Path) -> Any:
     table = open_table(path)
     if table.is_sparse:
-        raise HeatSketchError(f"X={str(path)!r} is sparse, and a cluster takes dense points only.")
-    if isinstance(table, ZarrTable):
+        raise HeatSketchError(f"X={str(path)!r} is sparse; a cluster needs dense points.")
+    if table.array is not None:
         array = table.array
         rows = _rows(array.shape[1], array.dtype, (array.shards or array.chunks)[0])
         return da.from_array(array, chunks=(rows, -1)).astype(table.dtype)
-    files = table.files if isinstance(table, ParquetTable) else (path,)
-    # A column may be an index in one file of a folder only.
-    columns = table.names if isinstance(table, ParquetTable) else None
+    files = [Path(file) for file in table.files] or [path]
+    # A column may be an index in only one file of a folder.
+    columns = table.names if table.files else None
     read = partial(_read_file, columns=columns, dtype=table.dtype)
     sizes = [open_table(file).n_rows for file in files]
     if sum(sizes) != table.n_rows:
         raise FileFormatError(
             path,
-            f"it had {table.n_rows} rows when it was opened, and has {sum(sizes)} now",
-            "do not write to it while it is read",
+            f"the number of rows changed from {table.n_rows} to {sum(sizes)}",
+            "do not modify it while it is read",
         )
     name = f"file-{tokenize(str(path), [file.stat().st_mtime_ns for file in files])}"
     tasks = {(name, i, 0): (read, file) for i, file in enumerate(files)}
@@ -102,8 +100,8 @@ def points_in_files(cluster: Cluster, X: Any) -> da.Array:
         return X
     if sparse.issparse(X):
         raise HeatSketchError(
-            f"X of shape {X.shape} is sparse, and a cluster takes dense points only; "
-            "pass X.toarray(), or use engine=None."
+            f"X of shape {X.shape} is sparse; a cluster needs dense points. Pass X.toarray(), or "
+            "use engine=None."
         )
     name = cluster.storage.name("points", X.shape, X.dtype.str, X)
     rows = _rows(X.shape[1], X.dtype)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import pairwise
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._core.checks import check_integer
-from heatsketch._core.partitioned import rows_of_blocks
+from heatsketch._core.partitioned import in_memory, rows_of_blocks
 from heatsketch.engines._base import Engine
-from heatsketch.engines._dask._cluster import Cluster, lazy_array
+from heatsketch.engines._dask._cluster import Cluster, in_blocks
 from heatsketch.engines._dask._connection import connected
 from heatsketch.engines._dask._given import matrix_in_blocks
 from heatsketch.engines._dask._graph import BlockNeighbors, neighbor_blocks
@@ -24,7 +24,7 @@ from heatsketch.engines._dask._halo import cut_rows
 from heatsketch.engines._dask._lists import arrange
 from heatsketch.engines._dask._order import in_order
 from heatsketch.engines._dask._points import points_in_files, read_points
-from heatsketch.engines._dask._storage import Journal, Storage, read_block, write_block
+from heatsketch.engines._dask._storage import Journal, Storage
 from heatsketch.engines._local import EXACT_COMPARISONS, SELECTION
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.graph._metrics import LIST_METRICS
@@ -34,48 +34,59 @@ from heatsketch.graph._neighbors import find_neighbors
 @contextmanager
 def session(engine: Any, folder: Path) -> Iterator[Engine]:
     """Connect to the cluster, and yield an engine that works in a folder."""
+    open_session = _open.get()
+    if open_session is not None and open_session.engine is engine:
+        yield open_session
+        return
     storage = Storage.at(folder)
     with connected(engine.client, allow_unencrypted=engine.allow_unencrypted) as client:
         journal = Journal(folder / "journal.jsonl")
         cluster = Cluster(client, storage, journal, engine.checkpoint_every)
         with cluster.working():
-            yield Session(cluster, engine.rows_per_block, engine.graph_tolerance)
+            opened = Session(engine, cluster, engine.rows_per_block, engine.graph_tolerance)
+            token = _open.set(opened)
+            try:
+                yield opened
+            finally:
+                _open.reset(token)
+            opened.finish()
+
+
+_open: ContextVar[Session | None] = ContextVar("open", default=None)
 
 
 @dataclass(frozen=True, eq=False)
 class Session(Engine):
     """A connected DaskEngine."""
 
+    engine: Engine
     cluster: Cluster
     rows_per_block: Any
     graph_tolerance: float
+    needed: set[str] = field(default_factory=set)
 
-    def neighbors(
-        self, X: Any, *, metric: Any, n_neighbors: int | None, n_columns: int
-    ) -> tuple[Any, Any]:
+    def neighbors(self, X: Any, *, metric: Any, n_neighbors: int | None) -> tuple[Any, Any]:
         """Find the neighbours of each row of ``X``."""
         if metric == "precomputed" and sparse.issparse(X):
             neighbors, d2 = find_neighbors(X, metric=metric)
             return neighbors, self.hold(d2)
         if n_neighbors is None or metric not in LIST_METRICS:
             raise HeatSketchError(
-                f"n_neighbors={n_neighbors} and metric={metric!r}: a cluster keeps near neighbours "
-                "in euclidean or cosine distance; use n_neighbors=15, for instance, and one of "
-                "these metrics, or engine=None."
+                f"n_neighbors={n_neighbors} and metric={metric!r} are not supported on a cluster; "
+                "use n_neighbors=15, for instance, with metric='euclidean' or 'cosine', or "
+                "engine=None."
             )
-        return self._neighbors(points_in_files(self.cluster, X), metric, n_neighbors, n_columns)
+        return self._neighbors(points_in_files(self.cluster, X), metric, n_neighbors)
 
-    def _neighbors(
-        self, X: da.Array, metric: str, n_neighbors: int, n_columns: int
-    ) -> tuple[BlockNeighbors, Any]:
+    def _neighbors(self, X: da.Array, metric: str, n_neighbors: int) -> tuple[BlockNeighbors, Any]:
         n_neighbors = check_integer("n_neighbors", n_neighbors, most=X.shape[0])
-        many = X.shape[0] ** 2 * (X.shape[1] + SELECTION) > EXACT_COMPARISONS
+        is_long = X.shape[0] ** 2 * (X.shape[1] + SELECTION) > EXACT_COMPARISONS
         lists = arrange(
             self.cluster,
             X,
             metric=metric,
             n_neighbors=n_neighbors,
-            tolerance=self.graph_tolerance if many else 0,
+            tolerance=self.graph_tolerance if is_long else 0,
             starts=cut_rows(X.shape[0], self.rows(X.shape[0], X.shape[1] * X.dtype.itemsize)),
         )
         options: dict[str, Any] = {"metric": metric, "n_neighbors": n_neighbors}
@@ -100,39 +111,37 @@ class Session(Engine):
         """Write a sparse matrix to storage in blocks."""
         if not sparse.issparse(matrix):
             raise HeatSketchError(
-                f"X of shape {matrix.shape} is a dense matrix over pairs of points, which a "
-                "cluster does not hold; pass a sparse one, or use engine=None."
+                f"X of shape {matrix.shape} is a dense matrix over all pairs of points, which is "
+                "not supported on a cluster; pass a sparse matrix, or use engine=None."
             )
         return matrix_in_blocks(self.cluster, matrix, self.rows(matrix.shape[0]))
 
     def hold_vector(self, vector: np.ndarray, K: Any) -> da.Array:
-        """Write a vector to storage in the blocks of a matrix."""
-        return self._in_blocks(vector, K.halo.starts)
-
-    def _in_blocks(self, vector: np.ndarray, starts: tuple[int, ...]) -> da.Array:
-        name = self.cluster.storage.name("vector", starts, vector.dtype.str, vector)
-        tasks = {}
-        for b, (start, stop) in enumerate(pairwise(starts)):
-            path = self.cluster.storage.block(name, b)
-            write_block(vector[start:stop], path)
-            tasks[name, b] = (read_block, path)
-        chunks = (tuple(np.diff(starts).tolist()),)
-        return lazy_array(name, tasks, [], chunks, vector.dtype)
+        """Write a vector or a block of columns to storage in the blocks of a matrix."""
+        return in_blocks(self.cluster, vector, K.starts)
 
     def keep(self, block: da.Array) -> da.Array:
         """Return a block that reads from storage."""
         return self.cluster.keep(block)[0]
 
-    def finish(self, *needed: da.Array) -> None:
-        """Delete checkpoints and intermediate files that the model does not need."""
+    def needs(self, *arrays: da.Array) -> None:
+        """Keep these intermediate results when the work is done."""
+        self.needed.update(array.name.removeprefix("kept-") for array in arrays)
+
+    def finish(self) -> None:
+        """Delete checkpoints and intermediate files that are no longer needed."""
         journal = self.cluster.journal
-        journal.note_end({array.name.removeprefix("kept-") for array in needed})
+        journal.note_end(self.needed)
         self.cluster.storage.tidy(journal.needed)
 
     def in_given_order(self, block: da.Array, order: Any) -> da.Array:
         """Return the block whose row ``order[i]`` is row ``i`` of ``block``."""
+        if isinstance(block, np.ndarray):
+            given = np.empty_like(block)
+            given[in_memory(order)] = block
+            return given
         if isinstance(order, np.ndarray):
             if (order == np.arange(len(order))).all():
                 return block
-            order = self._in_blocks(order, (0, *np.cumsum(block.chunks[0]).tolist()))
+            order = in_blocks(self.cluster, order, (0, *np.cumsum(block.chunks[0]).tolist()))
         return in_order(self.cluster, block, order)

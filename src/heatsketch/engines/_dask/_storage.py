@@ -1,7 +1,7 @@
 """Blocks and a journal of results, in a folder that all workers can access.
 
 A block is a file ``blocks/<name>/<number>.npy``. The name identifies the content: it is derived
-from the names of all inputs of the computation. Computed twice, a block is the same file.
+from the names of all inputs of the computation. If a block is computed twice, the file is the same.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from numpy.lib import format as npy
 
 from heatsketch._core.atomic_file import atomic_file, file_errors
 
-# Names of checkpoints and of intermediate files between stages.
-PASSING = re.compile(
-    "^(heat-step|of-rows|sorted)-|-(sample|dealt|branch|near|squares|sorted|found|back)"
+# Names of checkpoints and intermediate files, which are deleted at the end of a fit.
+TEMPORARY = re.compile(
+    "^(heat-step|of-rows|sorted|vector)-|-(sample|dealt|branch|near|squares|sorted|found|back)"
 )
-LARGEST_ANSWER = 2**25  # bytes of the largest result that is stored in the journal
-# Part of all names, and increased whenever a task computes something different, so that files of an
-# earlier version in a folder are not reused.
+LARGEST_RESULT = 2**25  # bytes of the largest result that is stored in the journal
+# Part of all names. It is increased whenever the result of a task changes, so that files of an
+# earlier version are not reused.
 TASKS_VERSION = 1
-# Some CPython 3.11 and 3.12 may fail with "AST constructor recursion depth mismatch" where
-# two threads parse at once, as numpy does for the header of a file (python/cpython#106905).
+# numpy parses the header of a file. Some versions of CPython 3.11 and 3.12 raise "AST constructor
+# recursion depth mismatch" if two threads parse at the same time (python/cpython#106905).
 HEADER_LOCK = Lock()
 
 
@@ -58,10 +58,9 @@ def read_block(path: Path) -> np.ndarray:
 
 
 def map_block(path: Path) -> np.ndarray:
-    """Return a memory-mapped block, of which only the parts used are read.
+    """Return a memory-mapped block; only the parts that are used are read.
 
-    All threads share what was read. Writing modifies a private copy, so that compiled loops accept
-    it like any other array.
+    Writing to it changes a private copy. So the array is writable, as compiled loops require.
     """
     with file_errors(path, doing="read"), HEADER_LOCK:
         return np.load(path, mmap_mode="c", allow_pickle=False).view(np.ndarray)
@@ -71,8 +70,8 @@ def map_block(path: Path) -> np.ndarray:
 class Storage:
     """Files on storage, by the names of arrays.
 
-    The tag is part of all names, so that two fits of the same points on one cluster, each in its
-    own folder, do not share tasks.
+    The tag is part of all names, so that fits of the same points in two folders on one cluster do
+    not share tasks.
     """
 
     folder: Path
@@ -91,8 +90,8 @@ class Storage:
         """Return a name for external data, derived from its content."""
         digest = sha256(repr((self.tag, kind)).encode())
         for part in content:
-            plain = isinstance(part, np.ndarray)
-            digest.update(np.ascontiguousarray(part).data if plain else repr(part).encode())
+            is_array = isinstance(part, np.ndarray)
+            digest.update(np.ascontiguousarray(part).data if is_array else repr(part).encode())
         return f"{kind}-{digest.hexdigest()[:32]}"
 
     def block(self, name: str, number: int) -> Path:
@@ -109,27 +108,26 @@ class Storage:
 
     def tidy(self, needed: Set[str]) -> None:
         """Delete intermediate files of the stages of fits."""
-        for folder in (self.folder / "blocks").iterdir():
-            if PASSING.search(folder.name) and folder.name not in needed:
+        for folder in (self.folder / "blocks").glob("*"):  # there may be none
+            if TEMPORARY.search(folder.name) and folder.name not in needed:
                 rmtree(folder, ignore_errors=True)  # another process may still read them
 
 
 class Journal:
-    """Log of completed work, from which a restarted driver resumes.
+    """Log of completed work, from which a fit continues after its process was killed.
 
-    A driver is the client process that runs a fit.
-    Answers are small results, which need not be computed again. Steps that led an earlier driver to
-    a checkpoint or to the end of a fit need not be repeated either, since the result is on storage.
+    Answers are small results, which need not be computed again. Steps before a checkpoint or before
+    the end of a fit need not be computed again either, since the result is on storage.
 
-    The end of a fit deletes its intermediate files and those of other fits that were killed. So
-    answers of the latter are discarded: they may depend on the deleted files.
+    At its end, a fit deletes its intermediate files and those of fits that were killed. So the
+    answers of fits that were killed are discarded, since they may depend on deleted files.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._answers: dict[str, Any] = {}
-        self._taken: list[str] = []
-        self._heard: dict[str, None] = {}  # names of answers used by this fit, in order
+        self._steps: list[str] = []  # used by this fit
+        self._used: dict[str, None] = {}  # names of answers used by this fit, in order
         self.needed = set[str]()  # by models of earlier fits
         self._checkpoints, self._former_checkpoints = set[str](), set[str]()
         self._last: dict[str, Any] = {}
@@ -157,12 +155,12 @@ class Journal:
             return
         with file_errors(self._path, doing="read"), self._path.open() as file:
             for line in file:
-                with suppress(ValueError):  # incomplete last line of a driver that was killed
+                with suppress(ValueError):  # incomplete last line of a process that was killed
                     yield json.loads(line)
 
     def has_passed(self, step: str) -> bool:
         """Return True if a step need not be computed; record that this fit uses it."""
-        self._taken.append(step)
+        self._steps.append(step)
         return step in self._passed
 
     def was_checkpoint(self, step: str) -> bool:
@@ -171,11 +169,11 @@ class Journal:
 
     def note_end(self, needed: Set[str]) -> None:
         """Add a line for the end of a fit with its steps and answers, and reset."""
-        end = {"finished": self._taken, "answers": list(self._heard), "needed": sorted(needed)}
-        if self._last != end:  # unless an earlier driver logged the same end
+        end = {"finished": self._steps, "answers": list(self._used), "needed": sorted(needed)}
+        if self._last != end:  # an earlier process may have logged the same end
             self.note(**end)
         self.needed |= needed
-        self._taken, self._heard, self._passed, self._checkpoints = [], {}, set(), set()
+        self._steps, self._used, self._passed, self._checkpoints = [], {}, set(), set()
 
     def note_checkpoint(self, name: str) -> None:
         """Add a line for a checkpoint, unless it is already logged."""
@@ -187,16 +185,16 @@ class Journal:
         """Add a line."""
         self._last = entry
         with file_errors(self._path), self._path.open("a") as file:
-            file.write("\n" + json.dumps(entry))  # after a line that may have been cut off
+            file.write("\n" + json.dumps(entry))  # the line before may be incomplete
 
-    def answer(self, name: str, ask: Callable[[], Any]) -> Any:
-        """Return the logged answer of this name, or call ``ask`` and log the result."""
-        self._heard[name] = None
+    def answer(self, name: str, compute: Callable[[], Any]) -> Any:
+        """Return the logged answer of this name, or compute and log it."""
+        self._used[name] = None
         if name not in self._answers:
-            found = ask()
-            if _size(found) > LARGEST_ANSWER:
-                return found
-            self._answers[name] = _encoded(found)
+            result = compute()
+            if _size(result) > LARGEST_RESULT:
+                return result
+            self._answers[name] = _encoded(result)
             self.note(answer=name, value=self._answers[name])
         return _decoded(self._answers[name])
 
@@ -211,7 +209,7 @@ def _size(value: Any) -> int:
 
 
 def _encoded(value: Any) -> Any:
-    """Encode a result for JSON, without loss of a bit."""
+    """Encode a result for JSON, without loss."""
     if isinstance(value, np.generic):
         return {"scalar": _encoded(np.asarray(value))}
     if isinstance(value, np.ndarray) and value.dtype == object:
@@ -224,18 +222,18 @@ def _encoded(value: Any) -> Any:
     return {"value": value}  # Python's JSON represents floats exactly
 
 
-def _decoded(found: dict[str, Any]) -> Any:
-    if "scalar" in found:
-        return _decoded(found["scalar"])[()]
-    if "objects" in found:
-        array = np.empty(len(found["objects"]), object)
-        array[:] = [_decoded(entry) for entry in found["objects"]]
-        return array.reshape(found["shape"])
-    if "array" in found:
-        array = np.frombuffer(b64decode(found["array"]), found["dtype"])
-        return array.reshape(found["shape"]).copy()
-    if "tuple" in found:
-        return tuple(_decoded(entry) for entry in found["tuple"])
-    if "list" in found:
-        return [_decoded(entry) for entry in found["list"]]
-    return found["value"]
+def _decoded(entry: dict[str, Any]) -> Any:
+    if "scalar" in entry:
+        return _decoded(entry["scalar"])[()]
+    if "objects" in entry:
+        array = np.empty(len(entry["objects"]), object)
+        array[:] = [_decoded(part) for part in entry["objects"]]
+        return array.reshape(entry["shape"])
+    if "array" in entry:
+        array = np.frombuffer(b64decode(entry["array"]), entry["dtype"])
+        return array.reshape(entry["shape"]).copy()
+    if "tuple" in entry:
+        return tuple(_decoded(part) for part in entry["tuple"])
+    if "list" in entry:
+        return [_decoded(part) for part in entry["list"]]
+    return entry["value"]
