@@ -4,15 +4,16 @@
 
     python tests/_support/compare_bits.py OLD/src NEW/src
 
-Each checkout fits the same models in a process of its own and prints a digest of every array.
+Each checkout fits the same models in a process of its own and prints a digest of every array. The
+extension modules must be built in both (`pip install --target OLD ...` does it).
 """
 
 import hashlib
 import json
-import os
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 
 def embedded(X, X_new, *, ids=None, affinity=False, **options):
@@ -111,16 +112,26 @@ def digests():
     return found
 
 
+def import_from(source):
+    """Import the library from a folder, even if another checkout is installed as editable."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in repr(finder)]
+    sys.path.insert(0, source)
+    import heatsketch
+
+    if not Path(heatsketch.__file__).is_relative_to(Path(source).resolve()):
+        raise SystemExit(f"imported {heatsketch.__file__}, which is not in {source}")
+
+
 def main():
     """Print which models differ; the exit code is their number."""
-    if sys.argv[1:] == ["--print"]:
+    if sys.argv[1] == "--print":
+        import_from(sys.argv[2])
         print(json.dumps(digests()))
         return 0
     old, new = (
         json.loads(
             subprocess.run(
-                [sys.executable, __file__, "--print"],
-                env=os.environ | {"PYTHONPATH": source},
+                [sys.executable, __file__, "--print", source],
                 stdout=subprocess.PIPE,
                 text=True,
                 check=True,

@@ -337,6 +337,17 @@ def test_label_equals_the_estimator(workspace):
     assert printed["labels_in_a_set"] == sets.sum(axis=1).mean()
 
 
+def test_label_takes_numbers_with_minus_one_for_unknown(workspace):
+    table = pd.DataFrame(np.concatenate([cloud(40, 2), cloud(40, 2) + 4]), columns=["x", "y"])
+    table["number"] = np.where(np.arange(80) % 8, -1, np.arange(80) // 40)
+    table.to_parquet("numbers.parquet", index=False)
+    reply("label numbers.parquet --columns x,y --column number -o out.parquet")
+    model = HeatLabels().fit(table[["x", "y"]].to_numpy(), table["number"])
+    written = open_table("out.parquet", labels=["number", "predicted"]).read()
+    assert written.labels["predicted"].tolist() == model.transduction_.tolist()
+    np.testing.assert_array_equal(written.X[:, 0], model.label_distributions_.max(axis=1))
+
+
 def test_drift_finds_rows_by_id_in_any_order_and_format(workspace):
     X = circle(400)
     frame = pd.DataFrame({"who": [f"r{i}" for i in range(400)], "x": X[:, 0], "y": X[:, 1]})

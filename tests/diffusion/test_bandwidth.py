@@ -90,6 +90,23 @@ def test_the_curve_is_the_mean_slope_of_kernel_sums(rows_at_a_time, form, monkey
 # --- points, and samples of them ------------------------------------------------------------
 
 
+CURVES = {  # heights, where the highest peak begins, where its last maximum is
+    "one peak": ([0, 8, 10, 8, 0], 1, 2),
+    "two maxima": ([0, 8, 9, 8, 10, 9, 0], 1, 4),
+    "noise, then the signal": ([0, 8, 10, 8, 9, 8, 0], 1, 4),
+    "another peak": ([0, 0, 8, 10, 1, 0, 8, 9, 0], 2, 3),
+    "decreasing": ([10, 9, 0, 1, 0], 0, 0),
+    "increasing": ([0, 1, 0, 9, 10], 3, 4),
+    "constant": ([5, 5, 5], 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_a_peak_is_the_last_maximum_of_the_highest_one(name):
+    heights, first, peak = CURVES[name]
+    assert bandwidth._peak(np.array(heights, float)) == (first, peak)
+
+
 def half(x, y):
     return np.abs(x - y).sum() / 2
 

@@ -1,5 +1,7 @@
 """Rows of a graph in transform: those of training nodes and those of new nodes."""
 
+import warnings
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from scipy import sparse
 
 from heatsketch import HeatGraph, sketch
 from heatsketch.diffusion import with_self_loops
+from heatsketch.exceptions import AffinityError, DisconnectedGraphWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.exceptions.DisconnectedGraphWarning")
 
@@ -56,3 +59,11 @@ def test_transform_recognizes_rows_of_training_nodes(seed, form, options):
     for rows in (order, order[:7], order[:0:-3], *order[:, np.newaxis]):
         found = made.extend(made.graph.rows(form(W[rows])))
         np.testing.assert_allclose(found, made.embedding[rows], rtol=0, atol=tolerance)
+
+
+def test_a_row_of_zeros_that_may_be_one_of_several_nodes_is_an_error():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DisconnectedGraphWarning)
+        graph = HeatGraph.from_affinity(PATHS)  # with three nodes without links
+    with pytest.raises(AffinityError, match="Row 0"):  # and no warning of shared rows
+        graph.rows(PATHS[6:8])

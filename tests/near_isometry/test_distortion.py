@@ -58,6 +58,15 @@ def test_the_distortion_is_as_stated_and_around_one(seed):
     assert found.log_distortion < 0.6 * old
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_largest_entry_of_each_component_is_positive(seed):
+    """Also of a map whose entries are all less than one."""
+    turn = np.linalg.qr(cloud(30, 30, seed))[0][:5]
+    Z = cloud(80, 5, seed) * [4, 3, 2, 1, 0.5] @ turn
+    components = least_distortion_map(Z, 3).components
+    assert (components[np.abs(components).argmax(axis=0), range(3)] > 0).all()
+
+
 def test_enough_dimensions_keep_everything():
     flat = cloud(60, 3) @ cloud(3, 10, seed=1)
     found = least_distortion_map(flat, 5)

@@ -6,7 +6,7 @@ from distortions import log_distortion
 from registry import SEEDS, cloud, helix
 
 from heatsketch.near_isometry._distortion import _Points, least_distortion_map
-from heatsketch.near_isometry._pairs import scan_pairs
+from heatsketch.near_isometry._pairs import hardest, scan_pairs
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -58,6 +58,15 @@ def test_copies_and_rounding_are_no_pairs(dtype):
     wanted = scan_pairs(np.ascontiguousarray(Z[:, :2]), Z)
     assert found.log_distortion == pytest.approx(wanted.log_distortion, rel=1e-2)
     assert np.isfinite(least_distortion_map(copies, 2).log_distortion)
+
+
+def test_hardest_pairs_are_the_ends_of_the_order():
+    Z = cloud(40, 3)
+    Y = Z[:, :1].copy()
+    pairs = scan_pairs(Y, Z, n_each=40).pairs
+    stretches = np.sort(pairs.stretches(Y))
+    ends = np.concatenate([stretches[:10], stretches[-10:]])
+    np.testing.assert_array_equal(np.sort(hardest(Y, pairs, 20).stretches(Y)), ends)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

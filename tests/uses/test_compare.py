@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits
 from heatsketch import HeatGraph, compare, compare_to
 from heatsketch._core.parallel import at_most
 from heatsketch.diffusion._random_matrix import Kind, random_block
+from heatsketch.exceptions import HeatSketchWarning
 from heatsketch.uses import _compare as module
 
 FIELDS = ("p_values", "z", "effect", "group", "flagged")
@@ -126,6 +127,14 @@ def test_flags_lie_where_the_change_is_and_nowhere_else(one_thread):
         wrong += found.flagged[cluster != 2].any()
     assert wrong <= 0.05 * n_runs + 3 * np.sqrt(0.05 * 0.95 * n_runs)
     assert np.mean(right) > 0.1
+
+
+def test_few_units_are_warned_of():
+    graph, rows = HeatGraph.from_points(cloud(60)), np.arange(60)
+    with pytest.warns(HeatSketchWarning, match=r"3 and 3 units .* below 0.1, but level=0.05"):
+        compare(graph, rows // 30, units=rows // 10)
+    compare(graph, rows // 30, units=rows // 10, level=0.1)
+    compare(graph, rows // 30, units=rows // 6)  # 5 and 5 have 126 permutations
 
 
 def test_another_order_of_rows_gives_the_same_in_that_order():
