@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits, make_swiss_roll
 
-from heatsketch import HeatGraph, components_needed, plot, sketch
+from heatsketch import HeatGraph, plot, sketch
 from heatsketch.diffusion import (
     estimate_epsilon,
     exact_diffusion_distances,
@@ -54,27 +54,6 @@ def intervals(graph):
     )
     ax.legend()
     _save(figure, "intervals")
-
-
-def components():
-    """How many columns an error needs."""
-    errors = np.geomspace(0.02, 0.5, 25)
-    figure, ax = plt.subplots(figsize=(5.5, 4))
-    for n_pairs, style in ((1, "-"), (1000, "--"), (10**6, ":")):
-        needed = [components_needed(error, n_pairs=n_pairs) for error in errors]
-        ax.plot(errors, needed, style, color=BLUE, label=f"{n_pairs:,} at once")
-    ax.plot(errors, 0.5 / errors**2, color=GRAY, lw=1, label="1 / (2 error^2)")
-    ax.set(
-        xscale="log",
-        yscale="log",
-        xlabel="relative error of a distance",
-        ylabel="components needed",
-        title="Components for an error, at 95 %",
-    )
-    ax.set_xticks([0.02, 0.05, 0.1, 0.2, 0.5], ["2 %", "5 %", "10 %", "20 %", "50 %"])
-    ax.minorticks_off()
-    ax.legend()
-    _save(figure, "components")
 
 
 def growth(graph):
@@ -229,7 +208,6 @@ def main():
     X, labels = load_digits(return_X_y=True)
     graph = HeatGraph.from_points(X)
     intervals(graph)
-    components()
     growth(graph)
     signs()
     epsilon_curve(X)

@@ -13,6 +13,7 @@ from heatsketch import DiffusionMap, HeatGraph, HeatSketch, sketch
 from heatsketch.diffusion import diffusion_distances
 from heatsketch.exceptions import HeatSketchError, OutputExistsError, TrainingDataError
 from heatsketch.report import write_report
+from heatsketch.report._columns import MOST_KINDS, color_columns
 from heatsketch.report._page import plane_of
 
 HOSTILE = "</script><img src=x onerror=\"document.body.dataset.broken='yes'\"><b>&amp;\u2028'\\"
@@ -85,7 +86,8 @@ def test_two_clicks_say_the_distance_of_the_api_at_every_time(browser, tmp_path,
         wait(browser, f"return document.body.dataset.power === '{power}'")
         wait(browser, f"return document.getElementById('at').textContent === 'p = {power}'")
         Y = model.embedding_ if power == 4 else model.sketch_.path([power])[0]
-        wanted = [float(part[0]) for part in diffusion_distances(Y, [rows], confidence=0.9)]
+        wanted = diffusion_distances(Y, [rows], confidence=0.9, **model.sketch_._law)
+        wanted = [float(part[0]) for part in wanted]
         shown, kept = numbers(browser)
         np.testing.assert_allclose(kept, wanted, rtol=1e-6)
         assert [float(text) for text in shown] == [float(f"{value:.2e}") for value in wanted]
@@ -93,6 +95,30 @@ def test_two_clicks_say_the_distance_of_the_api_at_every_time(browser, tmp_path,
     page, *others = requested(browser)
     assert page == (tmp_path / "page.html").as_uri()
     assert all(url.startswith("data:") for url in others)
+
+
+def test_columns_are_labels_or_values():
+    colors = {
+        "text": ["b", "a", None],
+        "whole": [2, 10, 2],
+        "real": [2.0, 10.0, np.nan],
+        "numbers as text": ["2", "10", ""],
+        "reals as text": ["2.5", "10", ""],
+        "truth": [True, False, True],
+    }
+    columns = {column.name: column for column in color_columns(colors, 3)}
+    assert columns["text"].kinds == ("a", "b")
+    assert columns["text"].data.tolist() == [1, 0, 255]
+    assert columns["whole"].kinds == columns["numbers as text"].kinds == ("2", "10")
+    assert columns["truth"].kinds == ("False", "True")
+    for name in ("real", "reals as text"):
+        assert columns[name].kinds is None
+        assert np.isnan(columns[name].data[2])
+    words = [f"w{i:02}" for i in range(40)] + ["w39", "w38"]
+    (many,) = color_columns({"many": words}, 42)
+    assert len(many.kinds) == MOST_KINDS
+    assert many.kinds[-1] == "17 others"
+    assert {"w38", "w39"} < set(many.kinds)
 
 
 @needs_browser

@@ -157,8 +157,9 @@ def test_cells_get_labels_from_a_few(blood, tmp_path):
 
 
 def test_results_survive_a_file(blood, tmp_path):
-    before = sketched(blood, power=2)
-    adata = hs.tl.heat_pseudotime(sketched(blood[50:].copy(), power=2), 0, copy=True)
+    options = {"power": 2, "n_leading": 0}
+    before = sketched(blood, **options)
+    adata = hs.tl.heat_pseudotime(sketched(blood[50:].copy(), **options), 0, copy=True)
     hs.tl.drift(adata, before)
     adata.write_h5ad(tmp_path / "results.h5ad")
     again = anndata.read_h5ad(tmp_path / "results.h5ad")
@@ -202,10 +203,11 @@ def test_cells_are_compared_as_rows_are(blood, tmp_path):
 
 
 def test_drift_names_the_cells_that_moved(blood):
-    before = sketched(blood, use_rep="X_pca", power=2)
+    options = {"use_rep": "X_pca", "power": 2, "n_leading": 0}
+    before = sketched(blood, **options)
     later = blood[20:].copy()
     later.obsm["X_pca"][3] = later.obsm["X_pca"][500]
-    after = sketched(later, use_rep="X_pca", power=2)
+    after = sketched(later, **options)
     found = hs.tl.drift(after, before, copy=True)
     assert "drift" not in after.obs
     assert found.obs["drift_moved"].iloc[3]
@@ -273,6 +275,8 @@ def test_sketches_that_differ_by_an_option_are_not_compared(blood):
         hs.tl.drift(two, one)
     with pytest.raises(HeatSketchError, match="power='all'"):
         hs.tl.drift(sketched(blood, n_comps=16), sketched(blood, n_comps=16))
+    with pytest.raises(HeatSketchError, match=r"n_leading=8 in adata and 8 in before"):
+        hs.tl.drift(*(sketched(blood, n_comps=16, power=2) for _ in range(2)))
     with pytest.raises(HeatSketchError, match=r"seed=5.*same arguments for both"):
         hs.tl.drift(sketched(blood, n_comps=8, power=2, random_state=5), one)
     with pytest.raises(HeatSketchError, match="before"):

@@ -1,7 +1,7 @@
 from . import diffusion, exceptions, graph, io, near_isometry, plot, report, scanpy, testing
 from ._core.row_names import row_numbers
 from ._load import load, model_info
-from .diffusion._confidence import DistanceEstimate, components_needed
+from .diffusion._confidence import DistanceEstimate
 from .diffusion._distances import DiffusionNeighbors
 from .engines import DaskEngine, Engine, LocalEngine
 from .estimators import (
@@ -48,7 +48,6 @@ __all__ = [
     "__version__",
     "compare",
     "compare_to",
-    "components_needed",
     "diffusion",
     "drift",
     "estimate_memory",

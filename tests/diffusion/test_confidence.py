@@ -12,7 +12,7 @@ from scipy.special import rel_entr
 from scipy.stats import chi2, t
 from sklearn.datasets import load_digits
 
-from heatsketch import HeatGraph, components_needed
+from heatsketch import HeatGraph
 from heatsketch.diffusion import (
     _confidence,
     diffusion_distances,
@@ -24,7 +24,14 @@ from heatsketch.diffusion import (
     rademacher_matrix,
     symmetric_scaling,
 )
-from heatsketch.diffusion._confidence import order_confidence, scale_interval
+from heatsketch.diffusion._confidence import (
+    components_for,
+    distance_estimate,
+    order_confidence,
+    scale_interval,
+)
+from heatsketch.diffusion._leading import orthonormal_columns
+from heatsketch.diffusion._random_matrix import Kind, random_block
 from heatsketch.diffusion._sketch import diffuse
 from heatsketch.graph import neighbor_graph
 
@@ -83,6 +90,32 @@ def test_intervals_cover(kind):
             assert (covered <= 0.95 + spread).all(), (k, covered)
 
 
+@pytest.mark.parametrize(
+    ("n_leading", "dtype"), [(1, np.float32), (4, np.float32), (4, np.float64), (12, np.float64)]
+)
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_intervals_cover_with_leading_directions(kind, n_leading, dtype):
+    """The share of the random columns in the squared distances is from 1e-5 to .98."""
+    A, n_random, n_trials, step = operator(), 32, max(TRIALS, 20_000), 4000
+    M = np.linalg.matrix_power(A @ np.eye(A.shape[0]), 3)
+    G0 = random_block(Kind.LEADING, A.shape[0], n_leading)
+    Q = orthonormal_columns((M @ G0).astype(dtype)).astype(np.float64)
+    exact = np.linalg.norm(M[PAIRS[:, 0]] - M[PAIRS[:, 1]], axis=1)
+    covered = []
+    for first in range(0, n_trials * n_random, step * n_random):
+        G = BLOCKS[kind](A.shape[0], step * n_random, first_column=first, seed=SEED, dtype=dtype)
+        random = M @ (G - Q @ (Q.T @ G)) / np.sqrt(n_random)
+        parts = np.split(random[PAIRS[:, 0]] - random[PAIRS[:, 1]], step, axis=1)
+        leading = (M @ Q)[PAIRS[:, 0]] - (M @ Q)[PAIRS[:, 1]]
+        differences = np.stack([np.hstack([leading, part]) for part in parts])
+        found = distance_estimate(differences, 0.95, random_matrix=kind, n_leading=n_leading)
+        covered.append((found.low <= exact) & (exact <= found.high))
+    coverage = np.concatenate(covered).mean(axis=0)
+    assert (coverage >= 0.945).all(), coverage
+    if kind == "gaussian":
+        assert (coverage <= 0.955).all(), coverage
+
+
 @pytest.mark.parametrize("kind", BLOCKS)
 def test_many_intervals_cover_at_once(kind):
     X = cloud(60, 2)
@@ -101,13 +134,18 @@ def test_many_intervals_cover_at_once(kind):
     assert np.mean(all_covered) >= 0.95
 
 
-@pytest.mark.parametrize(("error", "n_pairs"), [(0.5, 1), (0.1, 1), (0.1, 1000), (0.02, 10)])
-def test_the_number_of_components_is_the_smallest_from_which_on_the_error_is_kept(error, n_pairs):
-    k = components_needed(error, n_pairs=n_pairs)
+@pytest.mark.parametrize(
+    ("error", "shares"), [(0.5, [1.0]), (0.1, [1.0]), (0.02, [0.3]), (0.01, [0.0, 0.01, 0.5])]
+)
+def test_components_needed_is_the_least_number_that_keeps_the_error(error, shares):
+    k = components_for(error, shares, confidence=0.95)
     numbers = np.arange(1, 4 * k)
-    beyond = chi2.sf(numbers * (1 + error) ** 2, numbers)
-    beyond += chi2.cdf(numbers * (1 - error) ** 2, numbers)
-    fails = beyond > 0.05 / n_pairs
+    beyond = np.zeros(numbers.shape)
+    for share in shares:
+        for sign, tail in ((1, chi2.sf), (-1, chi2.cdf)):
+            if share:  # where the estimated square is, so that the distance is 1 + sign error
+                beyond += tail(numbers * (1 + ((1 + sign * error) ** 2 - 1) / share), numbers)
+    fails = beyond > 0.05 * np.count_nonzero(shares)
     assert k == numbers[fails].max(initial=0) + 1
 
 
@@ -149,7 +187,27 @@ def test_an_order_that_cannot_be_told_is_told_wrongly_as_often_as_stated(seed):
         assert abs(np.mean(sure > level) - (1 - level)) < 4 * np.sqrt(level * (1 - level) / 4000)
 
 
-# --- neighbours that the sketch itself has chosen -----------------------------------------------
+@pytest.mark.parametrize("exact", [0.0, 0.3, 1.0, 3.0])
+def test_an_order_by_exact_parts_is_wrong_as_often_as_stated(exact):
+    """Distances are equal: what the exact part of one lacks is in its random part."""
+    k, n_trials = 32, 20_000
+    rng = np.random.default_rng(SEED)
+    shared, apart, more = rng.standard_normal((3, n_trials, k)) / np.sqrt(k)
+    u, w = shared + np.sqrt(1 + exact) * apart, shared + more
+    u, w = (np.hstack([np.full((n_trials, 1), a), rest]) for a, rest in ((0, u), (exact**0.5, w)))
+    sure = order_confidence(u, w, n_leading=1)
+    for level in (0.025, 0.05, 0.5, 0.95, 0.975):
+        assert abs(np.mean(sure < level) - level) < 0.01
+
+
+def test_an_order_that_random_parts_cannot_change_is_certain():
+    near, far = np.array([[1.0, 0.0, 0.0]]), np.array([[2.0, 0.0, 0.0]])
+    assert order_confidence(near, far, n_leading=1) == 1
+    assert order_confidence(far, near, n_leading=1) == 0
+    assert order_confidence(near, near, n_leading=1) == 0.5
+
+
+# --- neighbours that the sketch itself has selected -----------------------------------------------
 
 
 def misses(exact, Y, rows, k, **options):
@@ -177,18 +235,26 @@ CHOSEN = {  # points, and the power of the heat kernel whose distances are estim
 }
 
 
+@pytest.mark.parametrize("share", [0, 0.5])
 @pytest.mark.parametrize("kind", BLOCKS)
 @pytest.mark.parametrize("name", CHOSEN)
-def test_intervals_of_chosen_neighbors_cover(name, kind):
-    """The sketch chooses those whose distances it estimates too small, and allows for it."""
+def test_intervals_of_chosen_neighbors_cover(name, kind, share):
+    """The sketch selects those whose distances it estimates too small, and allows for it."""
     points, power = CHOSEN[name]
     A = HeatGraph.from_points(points()).operator
     n = A.shape[0]
     exact, rows = exact_diffusion_distances(A, power=power), list(range(0, n, 10))
     n_trials = 40
     for k in (16, 64):
-        Y = diffuse(A, BLOCKS[kind](n, k * n_trials, seed=SEED), power=power)
-        options = {"n_neighbors": 15, "random_matrix": kind}
+        m = int(share * k)
+        G0 = random_block(Kind.LEADING, n, m)
+        Q = orthonormal_columns(diffuse(A, G0, power=power)) if m else G0
+        G = BLOCKS[kind](n, (k - m) * n_trials, seed=SEED)
+        leading = diffuse(A, Q, power=power)
+        random = diffuse(A, G - Q @ (Q.T @ G), power=power) / np.sqrt(k - m)
+        parts = np.split(random, n_trials, axis=1)
+        Y = np.hstack([block for part in parts for block in (leading, part)]) * np.sqrt(k)
+        options = {"n_neighbors": 15, "random_matrix": kind, "n_leading": m}
         missed = misses(exact, Y, rows, k, **options).mean(axis=(2, 3))
         assert at_most(missed.sum(axis=1), 0.05), (k, missed.mean(axis=0))
         assert at_most(missed[:, 0], 0.025), (k, missed.mean(axis=0))
@@ -197,12 +263,12 @@ def test_intervals_of_chosen_neighbors_cover(name, kind):
         assert at_most(at_once.mean(axis=1), 0.05), (k, at_once.mean())
 
 
-@pytest.mark.parametrize(("side", "n_equal", "n_far"), [(0, 50, 20), (1, 1000, 0)])
+@pytest.mark.parametrize(("side", "n_equal", "n_far"), [(0, 50, 1), (1, 1000, 0)])
 def test_intervals_of_chosen_neighbors_are_no_wider_than_they_must_be(side, n_equal, n_far):
     """Independent distances, all equal, are the worst case of either end.
 
-    If all of them are chosen the lower ends miss; if the smallest estimates of many are chosen,
-    so are all whose upper ends miss.
+    If all of them are selected the lower ends miss; if the smallest estimates of many are
+    selected, so are all whose upper ends miss.
     """
     k, n_trials, missed = 16, 300, []
     rng = np.random.default_rng(SEED)

@@ -84,14 +84,11 @@ def test_neighbors_are_the_nearest_others(n_points, n_neighbors):
         order = np.argsort(np.linalg.norm(Y - Y[row], axis=1))[1:]
         np.testing.assert_array_equal(found.indices[place], order[:n_neighbors])
         pairs = [(row, other) for other in order]
-        distance, low, _ = diffusion_distances(Y, pairs[:n_neighbors], confidence=0.8)
-        # The upper end allows for as many candidates as were not chosen.
+        # Intervals allow for as many candidates as were not selected.
         rarer = 1 - 0.2 * n_neighbors / (n_points - 1)
-        high = diffusion_distances(Y, pairs[:n_neighbors], confidence=rarer).high
-        np.testing.assert_allclose(
-            [found.distance[place], found.low[place]], [distance, low], rtol=1e-14
-        )
-        np.testing.assert_allclose(found.high[place], high, rtol=1e-12)  # 1 - rarer is rounded
+        wanted = diffusion_distances(Y, pairs[:n_neighbors], confidence=rarer)
+        parts = [part[place] for part in (found.distance, found.low, found.high)]
+        np.testing.assert_allclose(parts, wanted, rtol=1e-12)
         apart = Y[order] - Y[row]
         sure = order_confidence(apart[:n_neighbors], apart[1 : n_neighbors + 1])
         np.testing.assert_allclose(found.confidence[place], sure, rtol=1e-14)
@@ -114,10 +111,9 @@ def test_new_points_have_all_rows_as_candidates(dtype):
         order = np.argsort(np.linalg.norm((Y - new[place]).astype(float), axis=1))
         np.testing.assert_array_equal(found.indices[place], order[:11])
         pairs = [(12 + place, other) for other in order[:11]]
-        wanted = diffusion_distances(joined, pairs)
-        np.testing.assert_allclose(found.low[place], wanted.low, rtol=1e-12)
-        rarer = diffusion_distances(joined, pairs, confidence=1 - 0.05 * 11 / 12)
-        np.testing.assert_allclose(found.high[place], rarer.high, rtol=1e-12)
+        wanted = diffusion_distances(joined, pairs, confidence=1 - 0.05 * 11 / 12)
+        parts = [part[place] for part in (found.distance, found.low, found.high)]
+        np.testing.assert_allclose(parts, wanted, rtol=1e-12)
     # Each of them is its own nearest row.
     np.testing.assert_array_equal(
         diffusion_neighbors(Y, Y[[7, 2]], n_neighbors=1).indices, [[7], [2]]

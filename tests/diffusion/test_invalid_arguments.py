@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from registry import affinity, cloud
 
-from heatsketch import components_needed
 from heatsketch.diffusion import (
     bilipschitz_constant,
     degree_scaling,
@@ -83,9 +82,6 @@ INVALID = [
     *[(scaling, (X[0],), {}, HeatSketchError, "K") for scaling in SCALINGS.values()],
     (degree_scaling, (D2 + 1j,), {}, DtypeError, "K"),
     # --- distances and their intervals
-    *[(components_needed, (e,), {}, HeatSketchError, "error") for e in (0, 10, "0.1", 1e-12)],
-    (components_needed, (0.1,), {"n_pairs": np.nan}, HeatSketchError, "n_pairs"),
-    (components_needed, (0.1,), {"confidence": 1.0}, HeatSketchError, "confidence"),
     (scale_interval, (8, 0.9), {"random_matrix": "dice"}, HeatSketchError, "random_matrix"),
     (diffusion_distances, (with_entry(Y, np.nan), [[0, 3]]), {}, MissingValueError, "Y"),
     *[

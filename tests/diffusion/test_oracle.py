@@ -51,7 +51,8 @@ def oracle(K, normalization, G, power, stationary):
 
 
 def symmetric_sketch(graph, power, **options):
-    return sketch(graph, COLUMNS, power=power, weighting="symmetric", **options).embedding
+    options = {"weighting": "symmetric", "n_leading": 0} | options
+    return sketch(graph, COLUMNS, power=power, **options).embedding
 
 
 def worst_error(Y, wanted):

@@ -62,6 +62,17 @@ def test_the_total_has_the_mean_and_the_variance_of_the_erratum(seed, kind):
 
 
 @pytest.mark.parametrize("kind", BLOCKS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_standard_error_is_estimated_without_bias(seed, kind):
+    k, n_trials = 8, 500
+    M = difference(seed)
+    found = [drift_of(D, np.zeros_like(D)) for D in trials(M, k, n_trials, kind, seed)]
+    variances = np.array([one.standard_error**2 for one in found])
+    wanted = 2 / k * np.sum((M @ M) ** 2)
+    assert variances.mean() == pytest.approx(wanted, abs=4 * variances.std() / np.sqrt(n_trials))
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
 @pytest.mark.parametrize("k", [2, *(pytest.param(k, marks=pytest.mark.nightly) for k in (8, 32))])
 @pytest.mark.parametrize("rank", [1, 30])
 def test_intervals_of_the_total_cover(rank, k, kind):
@@ -243,8 +254,8 @@ def test_sketches_are_compared_by_the_ids_of_their_rows():
     found = drift(first, second)
     assert set(found.went) == set(range(5))
     assert set(found.came) == set(range(55, 60))
-    there = second.embedding[np.argsort(ids)]
-    wanted = np.linalg.norm(first.embedding[5:] - there[:50], axis=1)
+    there = second.plain().embedding[np.argsort(ids)]
+    wanted = np.linalg.norm(first.plain().embedding[5:] - there[:50], axis=1)
     np.testing.assert_allclose(found.rows.distance, wanted)
     np.testing.assert_array_equal(found.ids, np.arange(5, 55))
     names = np.array([f"row {i}" for i in range(60)])

@@ -139,7 +139,7 @@ def computed(K: Any, vector: Any) -> Any:
 def from_each_block(function: Callable[..., Any], array: Any, *others: Any) -> list[Any]:
     """Apply a function to each block of rows, eagerly, and return a list.
 
-    Other arrays have the same blocks and the same number of dimensions.
+    Other arrays have the same blocks of rows and the same number of dimensions.
     """
     if isinstance(array, np.ndarray):
         return [function(array, *others)]
@@ -189,7 +189,14 @@ def piece_sums(function: Callable[..., Any], block: Any, *others: Any) -> np.nda
 
 def _of_corresponding_pieces(function: Callable[..., Any], *blocks: np.ndarray) -> np.ndarray:
     starts = range(0, len(blocks[0]), PIECE)
-    return np.array([function(*(block[i : i + PIECE] for block in blocks)) for i in starts])
+    return np.array(in_threads(lambda i: function(*(b[i : i + PIECE] for b in blocks)), starts))
+
+
+def by_rows(function: Callable[..., Any], block: Any, *others: Any, **arrays: Any) -> Any:
+    """Apply a function to the rows of blocks, block by block, to make a block of their shape."""
+    if isinstance(block, np.ndarray):
+        return function(block, *others, **arrays)
+    return block.map_blocks(function, *others, **arrays, dtype=block.dtype)
 
 
 def over_rows(function: Callable[[Any], np.ndarray], vector: Any, n_columns: int) -> Any:

@@ -78,7 +78,7 @@ Components = Annotated[
         "-k",
         min=1,
         metavar="K",
-        help="Number of components; distances have a relative error of 1 / sqrt(2 K).",
+        help="Number of components. Half of them are exact, and the others estimate the rest.",
     ),
 ]
 Power = Annotated[

@@ -37,7 +37,7 @@ factor, since :math:`v` has length one in the whole graph. Then components are m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -49,6 +49,7 @@ from scipy.linalg import eigh_tridiagonal
 from heatsketch._core.partitioned import (
     PIECE,
     as_block,
+    by_rows,
     computed,
     from_each_block,
     normal_vector,
@@ -69,6 +70,7 @@ from heatsketch.diffusion._heat_trace import (
     diffuse_until_settled,
 )
 from heatsketch.diffusion._sketch import diffuse
+from heatsketch.graph._neighbors import label_components
 
 # The heat kernel is resolved once the number of its directions is at most this many times the
 # number of components.
@@ -80,7 +82,10 @@ HORIZON = 10_000
 # Pseudotime uses the first of these that is long enough for the slowest direction. The number of
 # products grows with the square root of the horizon, up to 3750 for the last one.
 HORIZONS = (HORIZON, 10 * HORIZON, 100 * HORIZON)
-TOLERANCE = 0.01  # relative error of distances; a sketch of 64 components has 9 %
+TOLERANCE = 0.002  # largest relative error of the weight of any eigenvalue
+ROUGH_TOLERANCE = 0.5  # of a sum from which only the leading directions are computed
+MORE_STEPS = 5  # after such a sum, which separate the leading directions from the bulk
+LEAST_POWER = 5  # of the sum; below it, near distances are mostly bulk, whose part is estimated
 FIRST_CHECK = 16  # Lanczos steps before the first check; the number grows by a quarter each time
 MOST_STEPS = 1000  # Lanczos steps for the default horizon
 # The interval is settled if the residual of the largest Ritz value is at most this share of its gap
@@ -143,7 +148,7 @@ def sketch_all_times(
         Power :math:`p_0` at which the sum starts.
     labels : array of int of shape (n,), optional
         Connected component of each row, numbered from 0; omit it if there is only one.
-    tolerance : float, default=0.01
+    tolerance : float, default=0.002
         Bound of the relative error of distances. The error may be larger for a small, almost
         disconnected group of points if Lanczos misses the group, which is unlikely.
     horizon : float, default=10000
@@ -174,7 +179,10 @@ def sketch_all_times(
     options = {"tolerance": tolerance, "horizon": horizon}
     Y = A @ resolvent(A, block, components=components, **options).block
     Y *= (A.dtype.type(math.sqrt(A.squared_length / Y.shape[1])) / A.stationary)[:, np.newaxis]
-    return Y if components is None else add_offsets(Y, labels, components.offsets(G, Y))
+    if components is None:
+        return Y
+    directions = components.directions(G) / math.sqrt(Y.shape[1])
+    return add_offsets(Y, labels, components.offsets(directions, Y))
 
 
 def all_times_weights(values: np.ndarray, first_power: float) -> np.ndarray:
@@ -279,7 +287,9 @@ class Times(NamedTuple):
     Attributes
     ----------
     first_power : int
-        The first power of the sum, at most 255.
+        The first power of the sum, from 5 to 255.
+    n_components : int
+        Number of components of the sketch for which it was chosen.
     heat_trace : HeatTrace
         Up to the first power that the sketch resolves; the sum starts there or some steps later.
     interval : array of shape (2,)
@@ -289,6 +299,7 @@ class Times(NamedTuple):
     """
 
     first_power: int
+    n_components: int
     heat_trace: HeatTrace
     interval: Any
     n_products: int
@@ -299,55 +310,75 @@ class Times(NamedTuple):
         return int(self.heat_trace.powers[-1])
 
 
-def sum_over_times(
-    A: Any,
-    G: Any,
-    n_components: int,
-    components: Components | None,
-    times: Times | None = None,
-    *,
-    few: float | None = None,
+def first_times(
+    A: Any, G: Any, components: Components | None, n_components: int
 ) -> tuple[Any, Times]:
-    """Return the sum over all times, except for the last step, and where it starts.
+    """Choose where a sum over all times starts, and return it, roughly.
 
     Parameters
     ----------
     A : HeatOperator
-    G : array of shape (n, at least n_components)
-        A random matrix, which is overwritten. All its columns are used to choose ``times``, which
-        needs ``FEWEST_COLUMNS`` of them, and the first ``n_components`` for the sum.
-    n_components : int
+    G : array of shape (n, m)
+        A random matrix, which is overwritten, with at least ``FEWEST_COLUMNS`` columns.
     components : Components or None
         The connected components, if there are several.
-    times : Times, optional
-        Those of a sketch with which the result will be compared; chosen by default. If its interval
-        is None, the horizon grows until heat has spread over the graph.
-    few : float, optional
-        Number of directions from which on the kernel counts as resolved.
+    n_components : int
+        Number of components of the sketch that should resolve the heat kernel.
+
+    Returns
+    -------
+    block : array of shape (n, m)
+        About the sum over all times of ``G``, without its last steps.
+    times : Times
     """
-    few = DIRECTIONS_PER_COMPONENT * n_components if few is None else few
-    if times is None and n_components < G.shape[1]:
-        _, times = sum_over_times(A, G.copy(), G.shape[1], components, few=few)
-    G = G[:, :n_components] if components is None else components.deflate(G[:, :n_components])
-    horizon: float | None = HORIZON
-    interval = None if times is None else times.interval
-    if times is None:
-        block, trace = diffuse_until_few(A, G, few, largest=LARGEST_POWER)
-    else:
-        trace, horizon = times.heat_trace, None if interval is None else HORIZON
-        block = diffuse(A, G, power=min(times.resolved_power, times.first_power) - 1)
+    G = G if components is None else components.deflate(G)
+    few = DIRECTIONS_PER_COMPONENT * n_components
+    block, trace = diffuse_until_few(A, G, few, largest=LARGEST_POWER)
     del G
-    solved = resolvent(A, block, components=components, horizon=horizon, interval=interval)
+    solved = resolvent(A, block, components=components, tolerance=ROUGH_TOLERANCE)
     del block
-    if times is None:
-        before_last, curve = diffuse_until_settled(A, solved.block, largest=LARGEST_POWER)
-        first_power = int(trace.powers[-1]) + len(curve.powers) - 1
-    else:
-        first_power = times.first_power
-        steps_left = max(first_power - times.resolved_power, 0)
-        before_last = diffuse(A, solved.block, power=steps_left)
-    made = Times(first_power, trace, np.array(solved.interval), first_power + solved.n_products)
-    return without_stationary(A, before_last, components, out=before_last), made
+    block, curve = diffuse_until_settled(A, solved.block, largest=LARGEST_POWER)
+    settled = int(trace.powers[-1]) + len(curve.powers) - 1
+    first_power = max(settled, LEAST_POWER)
+    block = diffuse(A, block, power=first_power - settled + MORE_STEPS)
+    interval, n_products = np.array(solved.interval), first_power + solved.n_products
+    times = Times(first_power, n_components, trace, interval, n_products)
+    return without_stationary(A, block, components, out=block), times
+
+
+def sum_over_times(
+    A: Any, S: Any, components: Components | None, times: Times
+) -> tuple[Any, Times]:
+    """Return the sum over all times of a block, without its last step.
+
+    Parameters
+    ----------
+    A : HeatOperator
+    S : array of shape (n, k)
+        Overwritten.
+    components : Components or None
+        The connected components, if there are several.
+    times : Times
+        Where the sum starts, and its interval. If this is None, the horizon grows until heat has
+        spread over the graph.
+
+    Returns
+    -------
+    block : array of shape (n, k)
+    times : Times
+        With the interval and the number of products.
+    """
+    S = S if components is None else components.deflate(S)
+    start = min(times.resolved_power, times.first_power)
+    horizon = None if times.interval is None else HORIZON
+    block = diffuse(A, S, power=start - 1)
+    del S
+    solved = resolvent(A, block, components=components, horizon=horizon, interval=times.interval)
+    del block
+    before_last = diffuse(A, solved.block, power=times.first_power - start)
+    n_products = times.first_power + solved.n_products
+    times = times._replace(interval=np.array(solved.interval), n_products=n_products)
+    return without_stationary(A, before_last, components, out=before_last), times
 
 
 # --- where the spectrum lies --------------------------------------------------------------------
@@ -463,13 +494,22 @@ class Components:
     A: Any
     labels: Any
 
+    @staticmethod
+    def label(K: Any) -> tuple[int, Any]:
+        """Return the number of components of an affinity, and the component of each row."""
+        return label_components(K)
+
     @cached_property
     def lengths(self) -> np.ndarray:
         """Lengths of the stationary directions."""
         v = self.A.stationary[:, np.newaxis]
         return np.sqrt(self._sums(v, v)[:, 0])
 
-    def offsets(self, G: Any, embedding: Any) -> np.ndarray:
+    def directions(self, S: Any) -> np.ndarray:
+        """Return the coefficients of the stationary directions in the columns of a block."""
+        return self._sums(self.A.stationary[:, np.newaxis], S) / self.lengths[:, np.newaxis]
+
+    def offsets(self, directions: np.ndarray, embedding: Any) -> np.ndarray:
         r"""Return the offset added to all rows of each component, to separate them.
 
         The sum over all times of the stationary part of a component diverges. Instead, components
@@ -479,8 +519,8 @@ class Components:
 
         Parameters
         ----------
-        G : array of shape (n, k)
-            The random matrix.
+        directions : array of shape (n_components, k)
+            Of the block of which the embedding is the sum over all times.
         embedding : array of shape (n, k)
             Without offsets.
 
@@ -489,7 +529,6 @@ class Components:
         array of shape (n_components, k)
         """
         v = self.A.stationary[:, np.newaxis]
-        directions = self._sums(v, G) / self.lengths[:, np.newaxis] / math.sqrt(G.shape[1])
         distance = SEPARATION * frobenius_norm(embedding) / math.sqrt(embedding.shape[0])
         ones = v * 0 + 1
         largest = np.argmax(self._sums(ones, ones)[:, 0])
@@ -499,7 +538,7 @@ class Components:
         """Return a block without the stationary direction of each component."""
         v = self.A.stationary[:, np.newaxis]
         coefficients = self._sums(v, block) / self.lengths[:, np.newaxis] ** 2
-        return _by_rows(_deflated, block, v, self.labels[:, np.newaxis], coefficients=coefficients)
+        return by_rows(_deflated, block, v, self.labels[:, np.newaxis], coefficients=coefficients)
 
     def _sums(self, v: Any, block: Any) -> np.ndarray:
         """Return ``v @ block`` by component, identical for any row partition."""
@@ -514,7 +553,7 @@ class Components:
 
 def add_offsets(block: Any, labels: Any, offsets: np.ndarray) -> Any:
     """Return a block with the offset of its component added to each row."""
-    return _by_rows(_moved, block, labels[:, np.newaxis], offsets=offsets)
+    return by_rows(_moved, block, labels[:, np.newaxis], offsets=offsets)
 
 
 def without_stationary(
@@ -536,12 +575,6 @@ def _component_sums(
         entries = v[rows, 0].astype(np.float64), (places, np.arange(n_rows))
         pieces.append((present, sparse.csr_array(entries, (len(present), n_rows)) @ block[rows]))
     return pieces
-
-
-def _by_rows(function: Callable[..., Any], block: Any, *others: Any, **arrays: Any) -> Any:
-    if isinstance(block, np.ndarray):
-        return function(block, *others, **arrays)
-    return block.map_blocks(function, *others, **arrays, dtype=block.dtype)
 
 
 def _moved(block: np.ndarray, labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:

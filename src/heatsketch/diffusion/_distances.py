@@ -68,6 +68,8 @@ def diffusion_distances(
     confidence: float = 0.95,
     simultaneous: bool = False,
     random_matrix: str = "gaussian",
+    n_leading: int = 0,
+    tolerance: float = 0.0,
 ) -> DistanceEstimate:
     r"""Diffusion distances of pairs of rows, with confidence intervals.
 
@@ -86,6 +88,10 @@ def diffusion_distances(
     random_matrix : {"gaussian", "rademacher"}, default="gaussian"
         Type of the random matrix of the sketch. Rademacher intervals are wider, since they must
         hold for pairs whose differences are far from Gaussian.
+    n_leading : int, default=0
+        Number of leading directions among the columns, whose part of a distance is exact.
+    tolerance : float, default=0.0
+        Relative error of the kernel, by which intervals are widened.
 
     Returns
     -------
@@ -122,7 +128,8 @@ def diffusion_distances(
         raise MissingValueError(
             f"Y contains NaN or infinity in row {row} or row {other}; drop such rows."
         )
-    return distance_estimate(differences, level, random_matrix=random_matrix)
+    law: dict[str, Any] = {"n_leading": n_leading, "tolerance": tolerance}
+    return distance_estimate(differences, level, random_matrix=random_matrix, **law)
 
 
 def diffusion_neighbors(
@@ -133,13 +140,14 @@ def diffusion_neighbors(
     confidence: float = 0.95,
     simultaneous: bool = False,
     random_matrix: str = "gaussian",
+    n_leading: int = 0,
+    tolerance: float = 0.0,
 ) -> DiffusionNeighbors:
     r"""Nearest neighbours by :math:`|y_i - y_j|`, with intervals and confidences.
 
-    Neighbours in a sketch are points whose distances it underestimates. So the upper end of an
-    interval is higher than that of :func:`diffusion_distances`: the probability of its tail is
-    multiplied by the share of points that are selected, ``n_neighbors / (n - 1)``, or
-    ``n_neighbors / n`` for new points. The lower end is the same.
+    Neighbours in a sketch are points whose distances it underestimates. So intervals are wider than
+    those of :func:`diffusion_distances`: the probability that one misses is multiplied by the share
+    of points that are selected, ``n_neighbors / (n - 1)``, or ``n_neighbors / n`` for new points.
 
     Parameters
     ----------
@@ -155,8 +163,8 @@ def diffusion_neighbors(
     simultaneous : bool, default=False
         Whether ``confidence`` is the probability that the intervals of all neighbours of a row
         cover simultaneously.
-    random_matrix : {"gaussian", "rademacher"}, default="gaussian"
-        As for :func:`diffusion_distances`.
+    random_matrix, n_leading, tolerance :
+        As for :func:`diffusion_distances`; ``n_leading`` is at most ``k - 2``.
 
     Returns
     -------
@@ -193,13 +201,16 @@ def diffusion_neighbors(
         block[nearest].astype(np.float64) - some[:, np.newaxis]
         for block, some in ((Y, queries), (scaled, scaled_queries))
     )
+    n_intervals = n_others / n_neighbors * (n_neighbors if simultaneous else 1)
     estimate = distance_estimate(
         differences[:, :-1],
-        simultaneous_confidence(confidence, n_neighbors if simultaneous else 1),
+        simultaneous_confidence(confidence, n_intervals),
         random_matrix=random_matrix,
-        selected=n_neighbors / n_others,
+        n_leading=n_leading,
+        tolerance=tolerance,
     )
-    is_nearer = order_confidence(scaled_differences[:, :-1], scaled_differences[:, 1:])
+    nearer, farther = scaled_differences[:, :-1], scaled_differences[:, 1:]
+    is_nearer = order_confidence(nearer, farther, n_leading=n_leading)
     return DiffusionNeighbors(nearest[:, :-1], *estimate, is_nearer)
 
 

@@ -6,7 +6,7 @@ communication, and two data sets that share row ids share ``G``.
 
 The stream, version 1, never changes. The four 64-bit words at tile ``t`` of a row are
 Philox4x64-10, as in ``numpy.random.Philox``, under the key ``(seed mod 2**64, seed div 2**64)`` at
-the counter ``(t, row, kind, 1)``. Kind 1 is for Gaussians, 2 for Rademacher entries. Kinds 3 to 5
+the counter ``(t, row, kind, 1)``. Kind 1 is for Gaussians, 2 for Rademacher entries. Kinds 3 to 6
 are Gaussians for other purposes, which must not depend on ``G``: see :class:`Kind`.
 
 * A Rademacher entry is one bit, 256 columns per tile: column ``c`` is bit ``c mod 64`` of word
@@ -44,7 +44,8 @@ class Kind(IntEnum):
     RADEMACHER = 2  # the random matrix, of Rademacher entries
     SAMPLE = 3  # points whose distances are used to estimate a bandwidth
     TRIAL = 4  # sketches that determine how many inverted lists to search
-    PERMUTATION = 5  # keys that compare_groups sorts to permute units
+    PERMUTATION = 5  # keys that compare sorts to permute units
+    LEADING = 6  # columns from which the leading directions of a sketch are computed
 
 
 def gaussian_matrix(

@@ -36,8 +36,8 @@ class LocalEngine(Engine):
     Parameters
     ----------
     graph_tolerance : float, default=0.05
-        Typical relative change of distances allowed due to missed neighbours; for comparison, a
-        sketch of 64 components has an error of 0.09. 0 means an exact search, which may be slow.
+        Typical relative change of distances allowed due to missed neighbours. 0 means an exact
+        search, which may be slow.
     memory_limit : int or None, default=None
         Bytes that a fit may use in addition to ``X``; None allows all memory of this machine. A
         fit that needs more raises an error before it starts.

@@ -34,7 +34,6 @@ from heatsketch.engines import Engine, LocalEngine
 from heatsketch.exceptions import HeatSketchError
 from heatsketch.graph._graph_affinity import graph_affinity
 from heatsketch.graph._metrics import ALIASES
-from heatsketch.graph._neighbors import label_components
 from heatsketch.heat._checks import (
     N_NEIGHBORS,
     check_ids,
@@ -426,7 +425,7 @@ def _normalized(
     order, numbers, names = rows
     sums = row_sums(K)
     warn_about_isolated_points(K, sums, rule.bandwidth)
-    n_parts, labels = label_components(K)
+    n_parts, labels = Components.label(K)
     if n_parts > 1:
         warn_about_components(n_parts, rule)
     scaling = SCALINGS[settings["normalization"]](K, sums=sums)

@@ -14,15 +14,24 @@ from sklearn.utils import check_random_state
 
 from heatsketch._core.checks import check_choice, check_integer, check_integers
 from heatsketch._core.partitioned import in_memory, over_rows
-from heatsketch.diffusion._all_times import Times, add_offsets, all_times_weights, sum_over_times
-from heatsketch.diffusion._confidence import DistanceEstimate
+from heatsketch.diffusion._all_times import (
+    TOLERANCE,
+    Times,
+    add_offsets,
+    all_times_weights,
+    first_times,
+    sum_over_times,
+)
+from heatsketch.diffusion._chebyshev import cut_of
+from heatsketch.diffusion._confidence import DistanceEstimate, components_for
 from heatsketch.diffusion._distances import (
     DiffusionNeighbors,
     diffusion_distances,
     diffusion_neighbors,
 )
 from heatsketch.diffusion._heat_trace import FEWEST_COLUMNS
-from heatsketch.diffusion._random_matrix import gaussian_matrix, rademacher_matrix
+from heatsketch.diffusion._leading import leading_and_random, orthonormal_columns
+from heatsketch.diffusion._random_matrix import Kind, random_block
 from heatsketch.diffusion._sketch import diffuse, diffuse_path
 from heatsketch.diffusion._spectral import DiffusionCoordinates, eigenvalue_powers, ritz_pairs
 from heatsketch.exceptions import DtypeError, HeatSketchError, SpectrumError, TrainingDataError
@@ -30,7 +39,10 @@ from heatsketch.heat._checks import warn_about_decay, warn_about_rounding, warn_
 from heatsketch.heat._graph import Batch, HeatGraph, NewRows, graph_of
 from heatsketch.persistence import Saved
 
-RANDOM_MATRICES = {"gaussian": gaussian_matrix, "rademacher": rademacher_matrix}
+RANDOM_MATRICES = {"gaussian": Kind.GAUSSIAN, "rademacher": Kind.RADEMACHER}
+FEWEST_SPLIT = 16  # components from which on half of them are leading directions
+MOST_LEADING = 128  # by default: finding them takes longer than products with many more
+SAMPLED_PAIRS = 10_000  # random pairs from which errors are estimated
 
 
 @dataclass(frozen=True)
@@ -40,6 +52,7 @@ class Settings:
     Attributes
     ----------
     power : int or "all"
+    n_leading : int
     weighting : {"random_walk", "symmetric"}
     stationary : {"drop", "keep"}
     random_matrix : {"gaussian", "rademacher"}
@@ -47,6 +60,7 @@ class Settings:
     """
 
     power: Any
+    n_leading: int
     weighting: str
     stationary: str
     random_matrix: str
@@ -73,10 +87,10 @@ class Settings:
 class Sketch(Saved):
     r"""An embedding whose Euclidean distances estimate diffusion distances.
 
-    .. math:: Y = \frac{1}{\sqrt{k}} B G, \qquad E |y_i - y_j|^2 = |B_i - B_j|^2
+    .. math:: Y = B S, \qquad E[S S^T] = I, \qquad E |y_i - y_j|^2 = |B_i - B_j|^2
 
-    Made by :func:`sketch`. Each component is independent of the others given the graph, so that
-    the relative error of a distance is about :math:`1 / \sqrt{2 k}`.
+    Made by :func:`sketch`. The first ``n_leading`` components are exact, and the others random:
+    only the part of a distance that they estimate has an error.
 
     Attributes
     ----------
@@ -98,7 +112,7 @@ class Sketch(Saved):
     >>> X, _ = load_digits(return_X_y=True)
     >>> made = sketch(HeatGraph.from_points(X[:1500]), 32)
     >>> made
-    Sketch(1500 rows, 32 components, all times from power 3)
+    Sketch(1500 rows, 32 components, all times from power 5)
     >>> made.extend(made.graph.rows(X[1500:])).shape
     (297, 32)
     """
@@ -176,7 +190,7 @@ class Sketch(Saved):
             pairs,
             simultaneous=simultaneous,
             confidence=confidence,
-            random_matrix=self.settings.random_matrix,
+            **self._law,
         )
 
     def neighbors(
@@ -209,7 +223,7 @@ class Sketch(Saved):
             n_neighbors=n_neighbors,
             simultaneous=simultaneous,
             confidence=confidence,
-            random_matrix=self.settings.random_matrix,
+            **self._law,
         )
 
     def pseudotime(self, root: int, *, confidence: float = 0.95) -> DistanceEstimate:
@@ -274,16 +288,51 @@ class Sketch(Saved):
 
         return rows.each(embedded)
 
+    def components_needed(self, error: float, *, confidence: float = 0.95) -> int:
+        r"""Number of components with which distances are within a relative error.
+
+        Computed from the exact and the estimated parts of the distances of random pairs of rows, by
+        the law of the random components. Pass the result to :meth:`grow`.
+
+        Parameters
+        ----------
+        error : float
+            Relative error of a distance, between 0 and 1.
+        confidence : float, default=0.95
+            Probability that the distance of a random pair of rows is within the error.
+
+        Returns
+        -------
+        int
+            At least ``n_leading + 1``; it may be less than ``n_components``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from heatsketch import HeatGraph, sketch
+        >>> made = sketch(HeatGraph.from_points(load_digits().data))
+        >>> made.components_needed(0.05) < 64 < made.components_needed(0.005)
+        True
+        """
+        rng, m = np.random.default_rng(0), self.settings.n_leading
+        pairs = rng.integers(0, len(self.embedding), (SAMPLED_PAIRS, 2))
+        rows, places = np.unique(pairs, return_inverse=True)
+        some = in_memory(self.embedding[rows]).astype(np.float64)
+        squares = (some[places[:, 0]] - some[places[:, 1]]) ** 2
+        exact, estimated = squares[:, :m].sum(axis=1), squares[:, m:].sum(axis=1)
+        apart = exact + estimated > 0
+        shares = estimated[apart] / (exact + estimated)[apart]
+        return m + components_for(error, shares, confidence=confidence)
+
     def grow(self, n_components: int) -> Sketch:
         r"""Return a sketch with more components, of the same graph.
 
-        .. math:: Y_k = \sqrt{K / k} \, (Y_K)_{1 \ldots k}
+        .. math:: (Y_k)_{m + 1 \ldots k} = \sqrt{\frac{K - m}{k - m}} \, (Y_K)_{m + 1 \ldots k}
 
-        For a given power the result is bit-identical to a sketch with as many components. For
-        ``power="all"`` the first power is kept, so that the same distances become more accurate.
-        The first ``k`` of ``K`` components are the old ones times ``sqrt(k / K)``, since a sketch
-        is divided by the square root of its number of components. Connected components may be
-        shifted, since their offsets depend on all components.
+        The ``m`` leading components stay, and random ones are added. Since they are divided by the
+        square root of their number, those of the smaller sketch are scaled. For ``power="all"``
+        the first power is kept, so that the same distances become more accurate. Connected
+        components may be shifted, since their offsets depend on all components.
 
         Parameters
         ----------
@@ -299,7 +348,8 @@ class Sketch(Saved):
         >>> from sklearn.datasets import load_digits
         >>> from heatsketch import HeatGraph, sketch
         >>> graph = HeatGraph.from_points(load_digits().data)
-        >>> grown, fresh = sketch(graph, 16, power=8).grow(64), sketch(graph, 64, power=8)
+        >>> grown = sketch(graph, 16, power=8).grow(64)
+        >>> fresh = sketch(graph, 64, power=8, n_leading=8)
         >>> bool((grown.embedding == fresh.embedding).all())
         True
         """
@@ -307,9 +357,10 @@ class Sketch(Saved):
         n_components = check_integer("n_components", n_components, least=least)
         return _made(self._graph, n_components, self.settings, self.times)
 
-    def again(self, times: Times) -> Sketch:
-        """Return the sketch with another sum over all times, of the same graph."""
-        return _made(self._graph, self.n_components, self.settings, times)
+    def plain(self, times: Times | None = None) -> Sketch:
+        """Return the sketch without leading directions, with these times or its own."""
+        settings = replace(self.settings, n_leading=0)
+        return _made(self._graph, self.n_components, settings, times or self.times)
 
     def without_offsets(self) -> Any:
         """Return the embedding without the distance between connected components."""
@@ -333,9 +384,9 @@ class Sketch(Saved):
         graph = self._graph
         powers = check_integers("powers", powers, least=0)
         with graph.engine.working():
-            G = _random_matrix(graph, self.settings, self.n_components)
+            S, _ = _directions(graph, self.settings, self.n_components, self.times)
             single = replace(self, offsets=None)
-            blocks = diffuse_path(graph.operator, G, powers=powers)
+            blocks = diffuse_path(graph.operator, S, powers=powers)
             done = (_finished(single, block.copy(), graph.operator) for block in blocks)
             return [graph.outer(block) for block in done]
 
@@ -394,6 +445,16 @@ class Sketch(Saved):
         return {**about, **self.how(), **sizes}
 
     @property
+    def _law(self) -> dict[str, Any]:
+        """What the law of distances depends on besides the embedding."""
+        is_sum = self.times is not None
+        return {
+            "random_matrix": self.settings.random_matrix,
+            "n_leading": self.settings.n_leading,
+            "tolerance": TOLERANCE if is_sum else cut_of(self.embedding.dtype),
+        }
+
+    @property
     def _graph(self) -> HeatGraph:
         if self.graph is None:
             raise TrainingDataError(
@@ -408,6 +469,7 @@ def sketch(
     n_components: int = 64,
     *,
     power: Any = "all",
+    n_leading: Any = "auto",
     weighting: str = "random_walk",
     stationary: str = "drop",
     random_matrix: str = "gaussian",
@@ -415,11 +477,14 @@ def sketch(
 ) -> Sketch:
     r"""Embed a graph so that Euclidean distances estimate diffusion distances.
 
-    .. math:: Y = \frac{1}{\sqrt{k}} B G, \qquad B = \mathrm{diag}(v)^{-1} f(A), \qquad
-              f(x) = \frac{x^{p_0}}{1 - \alpha x}
+    .. math:: Y = B S, \qquad B = \mathrm{diag}(v)^{-1} f(A), \qquad
+              f(x) = \frac{x^{p_0}}{1 - \alpha x}, \qquad
+              S = \left[ Q, \; \frac{(I - Q Q^T) G}{\sqrt{k - m}} \right]
 
-    ``A`` is the heat operator, ``v`` its stationary direction, ``G`` a random matrix, and ``f``
-    the sum over all diffusion times from :math:`p_0` on. With ``power=p``, :math:`f(x) = x^p`.
+    ``A`` is the heat operator, ``v`` its stationary direction, and ``f`` the sum over all diffusion
+    times from :math:`p_0` on. With ``power=p``, :math:`f(x) = x^p`. ``Q`` are ``m`` leading
+    directions, in which rows of ``B`` differ most, and ``G`` is a random matrix. Distances are
+    unbiased, and only their part outside the leading directions has an error.
 
     Parameters
     ----------
@@ -430,6 +495,10 @@ def sketch(
         Diffusion time: the number of steps. "all" sums over all times from the first power
         :math:`p_0` that the sketch resolves, with a horizon :math:`1 / (1 - \alpha)` of 10,000
         steps.
+    n_leading : int or "auto", default="auto"
+        Number ``m`` of leading directions, at most ``n_components - 2``. "auto" is half of the
+        components, but at most 128, and none if there are less than 16. 0 is the method of the
+        paper, in which all components have the same distribution.
     weighting : {"random_walk", "symmetric"}, default="random_walk"
         "random_walk" is the diffusion distance of Coifman and Lafon, between distributions of a
         random walk. "symmetric" is that of the paper, between rows of ``A**p``; not for
@@ -455,9 +524,14 @@ def sketch(
     >>> sketch(graph, 32, power=8)
     Sketch(1797 rows, 32 components, power 8)
     """
+    k = check_integer("n_components", n_components)
+    if isinstance(n_leading, str):
+        check_choice("n_leading", n_leading, ("auto",))
+        n_leading = min(k // 2, MOST_LEADING) if k >= FEWEST_SPLIT else 0
+    n_leading = check_integer("n_leading", n_leading, least=0, most=max(k - 2, 0))
     seed = seed_of(random_state)
-    settings = Settings(power, weighting, stationary, random_matrix, seed)
-    return _made(graph_of(graph), check_integer("n_components", n_components), settings)
+    settings = Settings(power, n_leading, weighting, stationary, random_matrix, seed)
+    return _made(graph_of(graph), k, settings)
 
 
 def sketch_of(name: str, source: Any) -> Sketch:
@@ -488,25 +562,21 @@ def _made(
     settings: Settings,
     times: Times | None = None,
 ) -> Sketch:
-    """Sketch the heat kernel: ``Y = f(A) G / sqrt(k)``, with the weighting of its rows.
+    """Sketch the heat kernel: ``Y = f(A) S``, with the weighting of its rows.
 
     A sum over given times is that of another sketch of the same graph.
     """
-    A, power = graph.operator, settings.power
+    A, power, parts = graph.operator, settings.power, graph.parts
     with graph.engine.working() as session:
-        random_matrix, parts = partial(_random_matrix, graph, settings), graph.parts
-        coefficients = None
-        if power == "all":
-            # Not held here, since the memory of a block is needed before the sum is done.
-            before_last, times = sum_over_times(
-                A, random_matrix(max(n_components, FEWEST_COLUMNS)), n_components, parts, times
-            )
+        S, times = _directions(graph, settings, n_components, times)
+        coefficients = of_parts = offsets = None
+        if times is None:
+            coefficients = in_memory(A.stationary_coefficients(S))
+            before_last = _steps_before_last(A, S, power)
         else:
-            G = random_matrix(n_components)
-            coefficients = in_memory(A.stationary_coefficients(G))
-            before_last = diffuse(A, G, power=power - 1)
-            before_last = A.deflate(before_last, out=before_last)
-            del G
+            of_parts = None if parts is None else parts.directions(S)
+            before_last, times = sum_over_times(A, S, parts, times)
+        del S
         made = Sketch(
             embedding=np.empty((0, n_components)),
             graph=graph,
@@ -524,29 +594,64 @@ def _made(
         embedding = _finished(made, last, A)
         if settings.stationary == "keep":
             warn_about_rounding(embedding, power=power)
-        offsets = None
-        if power == "all" and parts is not None:
-            offsets = parts.offsets(random_matrix(n_components), embedding)
+        if parts is not None and of_parts is not None:
+            offsets = parts.offsets(_scaled(made, of_parts), embedding)
             embedding = add_offsets(embedding, graph.labels, offsets)
         embedding = session.keep(session.in_given_order(embedding, graph.order))
         return replace(made, embedding=embedding, offsets=offsets)
 
 
-def _random_matrix(graph: HeatGraph, settings: Settings, k: int) -> Any:
-    options: dict[str, Any] = {"n_columns": k, "seed": settings.seed, "dtype": graph.dtype}
-    entries = partial(RANDOM_MATRICES[settings.random_matrix], **options)
-    return over_rows(entries, graph.row_numbers, k)
+def _directions(
+    graph: HeatGraph, settings: Settings, n_components: int, times: Times | None
+) -> tuple[Any, Times | None]:
+    """Return leading directions and random columns, and the times of a sum over all times.
+
+    Leading directions are those of the same sum or power, computed roughly from random columns of
+    their own.
+    """
+    A, m = graph.operator, settings.n_leading
+    rough: Any = None
+    if settings.power == "all" and (m or times is None):
+        chosen_for = n_components if times is None else times.n_components
+        G = _random_matrix(graph, Kind.LEADING, max(m, FEWEST_COLUMNS), settings.seed)
+        rough, chosen = first_times(A, G, graph.parts, chosen_for)
+        times = chosen if times is None else times
+    elif m:
+        G = _random_matrix(graph, Kind.LEADING, m, settings.seed)
+        rough = _steps_before_last(A, G, settings.power)
+    Q = orthonormal_columns(rough[:, :m]) if m else None
+    del rough
+    kind = RANDOM_MATRICES[settings.random_matrix]
+    G = _random_matrix(graph, kind, n_components - m, settings.seed)
+    return G if Q is None else leading_and_random(Q, G), times
+
+
+def _steps_before_last(A: Any, block: Any, power: int) -> Any:
+    """Return a block after all steps but the last, without the stationary direction."""
+    block = diffuse(A, block, power=power - 1)
+    return A.deflate(block, out=block)
+
+
+def _random_matrix(graph: HeatGraph, kind: Kind, k: int, seed: int) -> Any:
+    options: dict[str, Any] = {"n_columns": k, "seed": seed, "dtype": graph.dtype}
+    return over_rows(partial(random_block, kind, **options), graph.row_numbers, k)
 
 
 def _finished(made: Sketch, last: Any, A: Any, labels: Any = None) -> Any:
     """Convert ``A @ before_last``, or rows of it, to rows of the embedding, in place."""
     if made.settings.stationary == "keep":
         last += A.stationary_part(made.coefficients)
-    last /= np.sqrt(last.dtype.type(last.shape[1]))
-    rows = weighted(last, made.graph, A, made.settings.weighting)
+    rows = weighted(_scaled(made, last), made.graph, A, made.settings.weighting)
     return (
         rows if labels is None or made.offsets is None else add_offsets(rows, labels, made.offsets)
     )
+
+
+def _scaled(made: Sketch, block: Any) -> Any:
+    """Divide random columns by the square root of their number, in place."""
+    m, k = made.settings.n_leading, block.shape[1]
+    block /= np.sqrt(np.where(np.arange(k) < m, 1, k - m)).astype(block.dtype)
+    return block
 
 
 def weighted(block: Any, graph: Any, A: Any, weighting: str) -> Any:

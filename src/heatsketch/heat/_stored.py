@@ -56,6 +56,8 @@ def read_sketch(part: Part) -> Sketch:
     names = part.names("names", n) if part.has("names") else None
     numbers = None if names is None else part.array("given_numbers", INTEGERS, (n,))
     settings = Settings(**part.plain_dict("settings"))
+    is_split = isinstance(settings.n_leading, int) and 0 <= settings.n_leading <= max(k - 2, 0)
+    part.check(is_split, "settings", "must have n_leading <= n_components - 2")
     times = _times(part["times"]) if part.has("times") else None
     part.check((times is None) == (settings.power != "all"), "times")
     graph = before_last = coefficients = offsets = None
@@ -92,6 +94,7 @@ def _times(part: Part) -> Times:
     part.check(-1 <= interval[0] < interval[1] <= 1, "interval")
     return Times(
         first_power=part.count("first_power", most=2 * LARGEST_POWER),
+        n_components=part.count("n_components"),
         heat_trace=HeatTrace(powers, *curves),
         interval=interval,
         n_products=part.count("n_products"),

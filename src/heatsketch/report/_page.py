@@ -107,7 +107,8 @@ def write_report(
     n_points = len(made.embedding)
     columns, labels = color_columns(colors, n_points), _names(made, names)
     images = check_images(images, n_points)
-    law = scale_interval(made.n_components, confidence, random_matrix=made.settings.random_matrix)
+    n_random = made.n_components - made.settings.n_leading
+    law = scale_interval(n_random, confidence, random_matrix=made.settings.random_matrix)
     with atomic_file(path, overwrite=overwrite) as file:
         facts, blocks = _parts(made, _sketches(made, powers), columns, names=labels, images=images)
         facts |= {"title": str(title), "confidence": confidence}
@@ -204,6 +205,8 @@ def _numbers_of(made: Sketch, graph: HeatGraph, rows: _Rows) -> dict[str, Any]:
         "version": __version__,
         "n_points": graph.n_samples,
         "n_components": made.n_components,
+        "n_leading": made.settings.n_leading,
+        "tolerance": made._law["tolerance"],
         "n_drawn": len(rows.drawn),
         "n_sketched": len(rows.sketched),
         "bytes": np.dtype(rows.dtype).itemsize,

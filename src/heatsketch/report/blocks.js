@@ -41,16 +41,18 @@ async function sketchAt(time) {
   return { units, numbers: new Numbers(buffer, 8 * facts.n_sketched) };
 }
 
-// |y_i - y_j|, and how far rounding may have moved it.
+// |y_i - y_j| with its interval, and how far rounding may have moved it. The first columns are exact.
 function distanceIn({ units, numbers }, i, j) {
-  const k = facts.n_components;
-  let sum = 0;
+  const { n_components: k, n_leading: m, factors: [low, high], tolerance } = facts;
+  const squares = [0, 0];
   for (let c = 0; c < k; c++) {
     const apart = units[i] * numbers[i * k + c] - units[j] * numbers[j * k + c];
-    sum += apart * apart;
+    squares[c < m ? 0 : 1] += apart * apart;
   }
+  const [exact, estimated] = squares;
+  const end = (factor) => factor === null ? Infinity : Math.sqrt(exact + factor * factor * estimated);
   const rounding = 4 * Math.sqrt((units[i] ** 2 + units[j] ** 2) / 12);
-  return { distance: Math.sqrt(sum), rounding: i === j ? 0 : rounding };
+  return { distance: end(1), low: end(low) * (1 - tolerance), high: end(high) / (1 - tolerance), rounding: i === j ? 0 : rounding };
 }
 
 // Squared distances from one row to all of them.

@@ -79,12 +79,11 @@ async function answer() {
   if (!isPair) return;
   const found = await estimateAt(time);
   if (state.first !== first || state.second !== second || state.time !== time) return;
-  const [low, high] = facts.factors;
   // No digit is shown that rounding could have changed.
   const digits = found.rounding < 5e-4 * found.distance || found.distance === 0 ? 3 : 2;
   write("estimate", found.distance, digits);
-  write("low", low * found.distance, digits);
-  write("high", high === null ? Infinity : high * found.distance, digits);
+  write("low", found.low, digits);
+  write("high", found.high, digits);
   byId("at").textContent = named(facts.powers[time]);
   byId("answer").dataset.time = time;
   await drawOverTime(first, second);
@@ -104,11 +103,10 @@ async function drawOverTime(first, second) {
   const found = await Promise.all(single.map((_, time) => estimateAt(time)));
   if (state.first !== first || state.second !== second) return;
   const y = found.map(({ distance }) => distance);
-  const [low, high] = facts.factors;
   const dots = {
     x: single, y, now: state.time,
-    low: y.map((distance) => low * distance),
-    high: y.map((distance) => (high === null ? null : high * distance)).filter((end) => end !== null),
+    low: found.map(({ low }) => low),
+    high: found.map(({ high }) => high).filter(Number.isFinite),
   };
   const options = { xName: "diffusion time p", yName: "distance", xLog: true, yLog: y.every((d) => d > 0), xTicks: single };
   chart(byId("over-time").querySelector(".chart"), dots, options);

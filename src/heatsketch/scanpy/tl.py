@@ -44,6 +44,7 @@ def heatsketch(
     n_comps: int = 64,
     *,
     power: Any = "all",
+    n_leading: Any = "auto",
     neighbors_key: str | None = None,
     use_rep: str | None = None,
     obsp: str | None = None,
@@ -53,7 +54,7 @@ def heatsketch(
 ) -> Any:
     r"""Embed cells so that Euclidean distances estimate diffusion distances.
 
-    .. math:: Y = \frac{1}{\sqrt{k}} B G, \qquad E |y_i - y_j|^2 = |B_i - B_j|^2, \qquad
+    .. math:: Y = B S, \qquad E |y_i - y_j|^2 = |B_i - B_j|^2, \qquad
               B = \mathrm{diag}(v)^{-1} f(A)
 
     Parameters
@@ -61,10 +62,12 @@ def heatsketch(
     adata : AnnData
         Data in memory or backed, dense or sparse. Names of cells must be unique.
     n_comps : int, default=64
-        Number of components. Distances have a relative error of about ``1 / sqrt(2 n_comps)``.
+        Number of components.
     power : int or "all", default="all"
         Diffusion time; see :class:`HeatSketch`. For :func:`drift`, give both data sets the same
         number.
+    n_leading : int or "auto", default="auto"
+        Number of leading directions; see :func:`heatsketch.sketch`. For :func:`drift` it must be 0.
     neighbors_key : str, optional
         Graph to use: ``uns[neighbors_key]`` names the entries of ``obsp`` with its distances and
         connectivities. The default is the graph of ``scanpy.pp.neighbors`` without ``key_added``.
@@ -109,7 +112,7 @@ def heatsketch(
     """
     adata = annotated(adata, "adata", copy=copy)
     graph, params = cell_graph(adata, neighbors_key, use_rep, obsp)
-    made = sketch(graph, n_comps, power=power, random_state=random_state)
+    made = sketch(graph, n_comps, power=power, n_leading=n_leading, random_state=random_state)
     key, uns_key = _places(key_added)
     adata.obsm[key] = made.embedding
     adata.obsm[f"{key}_map"] = diffusion_plane(made).points
@@ -145,7 +148,7 @@ def heat_pseudotime(
     root : str or int, optional
         Name or position of the root cell; by default ``uns["iroot"]``.
     n_comps : int, default=128
-        Number of components. Pseudotimes have a relative error of about ``1 / sqrt(2 n_comps)``.
+        Number of components.
     neighbors_key, use_rep, obsp, random_state, copy :
         As for :func:`heatsketch`.
     key_added : str, default="heat_pseudotime"
@@ -389,7 +392,7 @@ def drift(
     ----------
     adata, before : AnnData
         Data embedded by :func:`heatsketch` with the same seed, number of components and power,
-        which must be a number.
+        which must be a number, and with ``n_leading=0``.
     key : str, optional
         The ``key_added`` that was passed to :func:`heatsketch`, if any.
     key_added : str, default="drift"
@@ -424,7 +427,7 @@ def drift(
     >>> before, after = AnnData(X.copy()), AnnData(X)[100:].copy()
     >>> after.X[7] = X[0]
     >>> for adata in (before, after):
-    ...     hs.tl.heatsketch(adata, use_rep="X", power=2)
+    ...     hs.tl.heatsketch(adata, use_rep="X", power=2, n_leading=0)
     >>> hs.tl.drift(after, before)
     >>> after.obs["drift"].idxmax(), len(after.uns["drift"]["went"])
     ('107', 100)
@@ -578,4 +581,10 @@ def _check_comparable(before: Any, after: Any) -> None:
         raise HeatSketchError(
             "power='all' in adata and before, but sums over all times are approximated differently "
             "for each data set. Call hs.tl.heatsketch with one power such as power=8 for both."
+        )
+    if before["n_leading"] or after["n_leading"]:
+        raise HeatSketchError(
+            f"n_leading={after['n_leading']} in adata and {before['n_leading']} in before, but "
+            "leading directions differ between data sets. Call hs.tl.heatsketch with n_leading=0 "
+            "for both."
         )

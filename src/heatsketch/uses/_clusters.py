@@ -41,8 +41,8 @@ def cluster_vectors(graph: HeatGraph, n_clusters: int) -> np.ndarray:
     """
     n_pairs = min(n_clusters + MORE_VECTORS, graph.n_samples - 1)
     width = min(max(n_pairs + SPARE, WIDTH), graph.n_samples)
-    start = sketch(graph, width, power=FIRST_STEPS, weighting="symmetric").embedding
-    block = in_memory(start)[in_memory(graph.order)]
+    made = sketch(graph, width, power=FIRST_STEPS, n_leading=0, weighting="symmetric")
+    block = in_memory(made.embedding)[in_memory(graph.order)]
     pairs = ritz_pairs(graph.local()[0], block, n_pairs, tolerance=TOLERANCE)
     return np.ascontiguousarray(pairs.vectors)
 

@@ -181,8 +181,8 @@ def drift(before: Any, after: Any, *, confidence: float = 0.95) -> Drift:
     """
     before, after = sketch_of("before", before), sketch_of("after", after)
     _check_comparable(before, after)
+    before, after = _plain(before, after), _plain(after, before)
     if before.times is not None:
-        before, after = _of_the_same_sum(before, after), _of_the_same_sum(after, before)
         parts = before.n_connected_components, after.n_connected_components
         if parts[0] != parts[1]:
             warn(
@@ -203,21 +203,23 @@ def drift(before: Any, after: Any, *, confidence: float = 0.95) -> Drift:
     )
 
 
-def _of_the_same_sum(made: Any, other: Any) -> Sketch:
-    """Return the sketch whose sum over all times is the same polynomial as for another."""
-    (low, high), (other_low, other_high) = made.times.interval, other.times.interval
-    interval = np.array([min(low, other_low), max(high, other_high)])
-    first_power = max(made.first_power, other.first_power)
-    if first_power == made.first_power and (interval == made.times.interval).all():
-        return made
-    return made.again(made.times._replace(first_power=first_power, interval=interval))
+def _plain(made: Sketch, other: Sketch) -> Sketch:
+    """Return a sketch without leading directions, of the same sum over all times as another."""
+    times, others = made.times, other.times
+    if times is not None and others is not None:
+        (low, high), (other_low, other_high) = times.interval, others.interval
+        interval = np.array([min(low, other_low), max(high, other_high)])
+        first_power = max(times.first_power, others.first_power)
+        if first_power != times.first_power or (interval != times.interval).any():
+            return made.plain(times._replace(first_power=first_power, interval=interval))
+    return made.plain() if made.settings.n_leading else made
 
 
 def _check_comparable(before: Sketch, after: Sketch) -> None:
     """Raise unless two sketches have the same settings."""
     one, two = before.how(), after.how()
     for name, value in one.items():
-        if value != two[name]:
+        if name != "n_leading" and value != two[name]:  # leading directions are not used
             raise HeatSketchError(
                 f"before has {name}={value!r}, but after has {two[name]!r}; make both with "
                 "the same settings."

@@ -7,7 +7,7 @@
 #include <string>
 
 using Bind = void(nb::module_&);
-Bind bind_affinities, bind_products, bind_neighbors, bind_rows, bind_stream, bind_pairs, bind_components;
+Bind bind_affinities, bind_products, bind_neighbors, bind_rows, bind_stream, bind_pairs, bind_components, bind_blocks;
 
 NB_MODULE(HEATSKETCH_MODULE, m) {
     m.attr("CHUNK") = CHUNK;
@@ -22,5 +22,5 @@ NB_MODULE(HEATSKETCH_MODULE, m) {
 #endif
         return level == "baseline";
     });
-    for (Bind* bind : {bind_affinities, bind_products, bind_neighbors, bind_rows, bind_stream, bind_pairs, bind_components}) bind(m);
+    for (Bind* bind : {bind_affinities, bind_products, bind_neighbors, bind_rows, bind_stream, bind_pairs, bind_components, bind_blocks}) bind(m);
 }
