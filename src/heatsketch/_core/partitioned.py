@@ -189,7 +189,7 @@ def piece_sums(function: Callable[..., Any], block: Any, *others: Any) -> np.nda
 
 def _of_corresponding_pieces(function: Callable[..., Any], *blocks: np.ndarray) -> np.ndarray:
     starts = range(0, len(blocks[0]), PIECE)
-    return np.array(in_threads(lambda i: function(*(b[i : i + PIECE] for b in blocks)), starts))
+    return np.array([function(*(block[i : i + PIECE] for block in blocks)) for i in starts])
 
 
 def by_rows(function: Callable[..., Any], block: Any, *others: Any, **arrays: Any) -> Any:

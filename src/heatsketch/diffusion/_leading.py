@@ -30,7 +30,7 @@ import numpy as np
 
 from heatsketch._core import kernels
 from heatsketch._core.parallel import in_threads
-from heatsketch._core.partitioned import PIECE, by_rows, piece_sums
+from heatsketch._core.partitioned import PIECE, by_rows, from_each_piece
 from heatsketch.diffusion._chebyshev import frobenius_norm
 
 DEPENDENT = 1e-12  # share of a column's squared length below which the rest of it is rounding
@@ -49,8 +49,7 @@ def orthonormal_columns(block: Any) -> Any:
     """
     block = block * (1 / (frobenius_norm(block) or 1.0))  # squares stay in range
     for _ in range(2):  # the second time, since the first Gram matrix may be ill-conditioned
-        gram = piece_sums(partial(_inner_products, first=0), block)
-        block = by_rows(_times, block, factors=_factors(gram))
+        block = by_rows(_times, block, factors=_factors(_inner_products(block, 0)))
     return block
 
 
@@ -72,7 +71,7 @@ def leading_and_random(Q: Any, G: Any) -> Any:
     both = np.concatenate([Q, G], axis=1)
     both = both if isinstance(both, np.ndarray) else both.rechunk({1: -1})
     factors = np.eye(both.shape[1])
-    factors[:m, m:] = -piece_sums(partial(_inner_products, first=m), both)
+    factors[:m, m:] = -_inner_products(both, m)
     return by_rows(_times, both, factors=factors)
 
 
@@ -94,11 +93,16 @@ def _factors(gram: np.ndarray) -> np.ndarray:
     return W
 
 
-def _inner_products(piece: np.ndarray, first: int) -> np.ndarray:
+def _inner_products(block: Any, first: int) -> np.ndarray:
     """Return those of columns with the columns from ``first`` on, in float64.
 
     They are computed for the columns before ``first``, or for all if it is zero.
     """
+    pieces = from_each_piece(partial(_of_piece, first=first), block)
+    return np.cumsum(pieces, axis=0)[-1]  # in a fixed order
+
+
+def _of_piece(piece: np.ndarray, first: int) -> np.ndarray:
     left = piece[:, : first or None]
     sums = np.zeros((left.shape[1], piece.shape[1] - first))
     kernels.cross_sums(left, piece[:, first:], sums)
