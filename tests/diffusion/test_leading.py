@@ -104,17 +104,6 @@ def test_distances_are_those_of_a_wide_sketch(name, points):
     assert abs(np.mean(errors)) < 0.04  # the 4000 components are the same for all pairs
 
 
-@pytest.mark.parametrize("name", OPTIONS)
-def test_a_grown_sketch_keeps_its_leading_directions(name):
-    graph = HeatGraph.from_points(cloud(150))
-    small = sketch(graph, 24, n_leading=8, **OPTIONS[name])
-    grown = small.grow(40)
-    np.testing.assert_array_equal(grown.embedding[:, :8], small.embedding[:, :8])
-    scaled = grown.embedding[:, 8:24] * np.sqrt(32 / 16)
-    np.testing.assert_allclose(scaled, small.embedding[:, 8:], atol=1e-12 * abs(scaled).max())
-    assert grown.settings == small.settings
-
-
 @pytest.mark.parametrize("points", POINTS)
 @pytest.mark.parametrize("name", OPTIONS)
 def test_training_points_keep_their_embedding(name, points, tmp_path):
