@@ -1,7 +1,7 @@
 """How often intervals of neighbours cover that the sketch itself has chosen, and what that costs.
 
 Three ways are compared. "plain" takes the interval of any pair. "allowed for" is what
-`diffusion_neighbors` does: it raises the upper end by the share of points that were chosen.
+`diffusion_neighbors` does: it multiplies the probability of a miss by the share of points chosen.
 "halves" chooses by one half of the components and estimates by the other. The truth is dense: rows
 of the heat kernel's power 2, and of the sum over all times from the first power of one fit on.
 """
@@ -47,7 +47,7 @@ def kernel(X, power):
     graph = HeatGraph.from_points(X)
     if graph.n_connected_components > 1:
         raise ValueError(f"distances of {graph.n_connected_components} components are meaningless")
-    made, A = sketch(graph, 64, power=power), graph.operator
+    made, A = sketch(graph, 64, power=power, n_leading=0), graph.operator
     values, vectors = np.linalg.eigh(A @ np.eye(len(X)))
     values, vectors = values[:-1], vectors[:, :-1]  # the last one is stationary
     weights = all_times_weights(values, made.first_power) if power == "all" else values**power
@@ -86,12 +86,8 @@ def trial(known, k, seed, random_matrix):
     plain, halved = (
         scale_interval(columns, 0.95, random_matrix=random_matrix) for columns in (k, half)
     )
-    at_once = scale_interval(
-        k,
-        simultaneous_confidence(0.95, N_NEIGHBORS),
-        random_matrix=random_matrix,
-        selected=N_NEIGHBORS / (len(F) - 1),
-    )
+    level = simultaneous_confidence(0.95, len(F) - 1)  # 15 of the others, and all 15 at once
+    at_once = scale_interval(k, level, random_matrix=random_matrix)
     return {
         "plain": covers(found.distance, plain, truth),
         "allowed for": (found.low <= truth) & (truth <= found.high),
@@ -125,12 +121,12 @@ def widths():
     """Return widths of intervals, in units of the plain one's."""
     for n_points in SIZES:
         for k in COMPONENTS:
-            share = N_NEIGHBORS / (n_points - 1)
-            each = simultaneous_confidence(0.95, N_NEIGHBORS)
+            n_others = n_points - 1
+            chosen = simultaneous_confidence(0.95, n_others / N_NEIGHBORS)
             ends = {
                 "plain": scale_interval(k, 0.95),
-                "allowed for": scale_interval(k, 0.95, selected=share),
-                "at once": scale_interval(k, each, selected=share),
+                "allowed for": scale_interval(k, chosen),
+                "at once": scale_interval(k, simultaneous_confidence(0.95, n_others)),
                 "halves": scale_interval(k // 2, 0.95),
             }
             width = {way: high - low for way, (low, high) in ends.items()}

@@ -229,7 +229,7 @@ def selection():
     widths = {(row["points"], row["k"]): row for row in found["widths"]}
 
     def between(name):
-        values = (f"{of(row[name] for row in rows):.2f}"[1:] for of in (min, max))
+        values = (f"{of(row[name] for row in rows):.2f}".removeprefix("0") for of in (min, max))
         return " to ".join(dict.fromkeys(values))
 
     def width(name):
@@ -250,7 +250,7 @@ def selection():
         (halves, between("halves"), width("halves"), between("recall of halves")),
     ]
     lost = [row["recall"] - row["recall of halves"] for row in rows]
-    less, most = (f"{of(lost):.2f}"[1:] for of in (min, max))
+    less, most = (f"{of(lost):.2f}".removeprefix("0") for of in (min, max))
     many, more = (f"{widths[n, 64]['allowed for']:.2f}" for n in (10_000, 1_000_000))
     return (
         f"{table([dict(zip(titles, row, strict=True)) for row in shown])}\n"
