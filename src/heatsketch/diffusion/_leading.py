@@ -15,9 +15,9 @@ relative error of a distance is about :math:`(b / d)^2 / \sqrt{2 (k - m)}`.
 :math:`f(A) G_0`, with ``m`` random columns :math:`G_0` of their own, and computed roughly. The
 estimator of Meyer, Musco, Musco and Woodruff (Hutch++, 2021) splits a trace in the same way.
 
-The basis is found by Cholesky factors of Gram matrices, whose sums over rows do not depend on the
-partition. A column that depends on those before it becomes zero. Then ``Q Q^T`` is still a
-projection, and nothing else changes.
+The basis is computed from Gram matrices, whose sums over rows do not depend on the partition. A
+column that depends on those before it becomes zero. Then ``Q Q^T`` is still a projection, and
+nothing else changes.
 """
 
 from __future__ import annotations

@@ -427,9 +427,9 @@ class Sketch(Saved):
             As for :meth:`HeatGraph.save`.
         graph : bool, default=True
             Whether to store the graph with the training points. Without it the file is smaller:
-            it holds the embedding, the ids and the settings. Distances, neighbours and
-            :func:`drift` of sketches with the same times work without the graph; new points and
-            other powers need it.
+            it holds the embedding, the ids and the settings. Distances and
+            neighbours work without the graph, and :func:`drift` of sketches with the same times and
+            ``n_leading=0``; all else needs it.
         """
         if graph:
             super().save(path, overwrite=overwrite)
@@ -458,8 +458,8 @@ class Sketch(Saved):
     def _graph(self) -> HeatGraph:
         if self.graph is None:
             raise TrainingDataError(
-                "This sketch was saved without its graph, which only distances, neighbours and "
-                "drift do not need; load one that was saved with graph=True."
+                "This sketch was saved without its graph. Only distances, neighbours and, with "
+                "n_leading=0, drift work without it; load one that was saved with graph=True."
             )
         return self.graph
 
